@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// The optional abilities. An engine that lacks one is asked nothing; package
+// broker answers for it with CodeUnsupported. Find them with As.
+
+// DeadLetters is the ability to keep, list, replay and discard dead letters.
+type DeadLetters interface {
+	// Dead lists dead letters, newest first.
+	Dead(ctx context.Context, q DeadQuery) ([]forebay.DeadLetter, error)
+	// Replay sends dead letters again, to their own queue, with attempts and
+	// deliveries reset, in the order in which they died; in the same step they
+	// stop being dead letters. A nil entry means done; CodeNotFound: no such one.
+	Replay(ctx context.Context, seqs []int64) ([]error, error)
+	// Discard removes dead letters for good.
+	Discard(ctx context.Context, seqs []int64) ([]error, error)
+}
+
+// DeadQuery selects dead letters.
+type DeadQuery struct {
+	Queue  string // empty: all
+	ID     string // of the message; empty: all
+	Code   string // of the cause; empty: all
+	Before int64  // only with a smaller Seq, to page on; 0: from the newest
+	Limit  int    // 1 to 1000; 0: 100
+}
+
+// Locator is the ability to tell where a message is, by its id.
+type Locator interface {
+	Locate(ctx context.Context, id string) (Location, error)
+}
+
+// Where a message is.
+type Where string
+
+const (
+	WhereWaiting Where = "waiting"
+	WhereDelayed Where = "delayed"
+	WhereActive  Where = "active"
+	WhereDead    Where = "dead"
+	WhereDone    Where = "done"    // acked; told while its dedup record lives
+	WhereUnknown Where = "unknown" // never seen, or forgotten
+)
+
+// Location is what an engine knows of one message.
+type Location struct {
+	Where      Where
+	Queue      string
+	SentAt     time.Time
+	NotBefore  time.Time // delayed: until when
+	Attempts   int       // failed so far
+	Deliveries int
+	Last       *forebay.Cause // of the last failure, or of death
+	DeadSeq    int64          // dead: to show, replay or discard it
+}
+
+// Limiter is the ability to limit what is handed out. Limits are kept by the
+// engine and hold for all its consumers.
+type Limiter interface {
+	SetLimits(ctx context.Context, queue string, l QueueLimits) error
+	QueueLimits(ctx context.Context, queue string) (QueueLimits, error)
+}
+
+// QueueLimits bound the hand-outs of one queue. Zero means no limit.
+type QueueLimits struct {
+	Paused bool `json:"paused,omitempty"`
+
+	Active int  `json:"active,omitempty"` // most leased at once
+	Rate   Rate `json:"rate,omitzero"`    // most started per time
+
+	KeyActive int  `json:"keyActive,omitempty"` // the same for each LimitKey
+	KeyRate   Rate `json:"keyRate,omitzero"`
+}
+
+// Rate is a token bucket: Burst tokens at most, refilled evenly with Count
+// every Per. In no window of length w do more than Burst + Count×w/Per start.
+type Rate struct {
+	Count int           `json:"count,omitempty"`
+	Per   time.Duration `json:"per,omitempty"`   // 0: one second
+	Burst int           `json:"burst,omitempty"` // 0: 1
+}
+
+// Sizer is the ability to tell bytes in use on disk and bytes still free there.
+type Sizer interface {
+	Size(ctx context.Context) (used, free int64, err error)
+}
+
+// Purger is the ability to drop all messages of a queue that are not active,
+// with their dedup records. Dead letters stay.
+type Purger interface {
+	Purge(ctx context.Context, queue string) (dropped int64, err error)
+}

@@ -1,0 +1,167 @@
+package forebay
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Code classifies an Error. Callers switch on it, never on text.
+type Code string
+
+const (
+	CodeInvalid      Code = "invalid"      // the caller's input is wrong; do not repeat it as it is
+	CodeNotFound     Code = "not_found"    // no such queue, message or dead letter
+	CodeLeaseLost    Code = "lease_lost"   // the receipt is void: settled, expired or handed to another
+	CodeUnsupported  Code = "unsupported"  // this engine cannot do that
+	CodeClosed       Code = "closed"       // the engine or broker is closed or draining
+	CodeFull         Code = "full"         // no room: disk, backlog or memory; try later
+	CodeUnavailable  Code = "unavailable"  // a dependency does not answer; try later
+	CodeInUse        Code = "in_use"       // another process owns the data folder
+	CodeTooNew       Code = "too_new"      // the data was written by a newer version
+	CodeDamaged      Code = "damaged"      // stored data fails its checks
+	CodeUnauthorized Code = "unauthorized" // no key, or an unknown or revoked one
+	CodeLimited      Code = "limited"      // over a rate or quota
+	CodeTooLarge     Code = "too_large"    // over a size limit
+	CodeInternal     Code = "internal"     // a defect of ours
+)
+
+// Error is the one error type that crosses packages. Hint tells an operator
+// what to do next; Field names the part of the input that is wrong.
+type Error struct {
+	Code  Code
+	Op    string // the failing step in lower case: "sqlite: open"
+	Text  string
+	Field string
+	Hint  string
+	Err   error
+}
+
+func (e *Error) Error() string {
+	s := e.Text
+	if e.Op != "" {
+		s = e.Op + ": " + s
+	}
+	if e.Field != "" {
+		s += " (" + e.Field + ")"
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Errorf makes an Error. A %w in the format is kept as its cause.
+func Errorf(code Code, op, format string, args ...any) *Error {
+	err := fmt.Errorf(format, args...)
+	return &Error{Code: code, Op: op, Text: err.Error(), Err: hidden(errors.Unwrap(err))}
+}
+
+// hidden keeps a cause reachable for errors.Is and errors.As while the text,
+// which already contains it, is printed once.
+func hidden(err error) error {
+	if err == nil {
+		return nil
+	}
+	return quiet{err}
+}
+
+type quiet struct{ error }
+
+func (q quiet) Unwrap() error { return q.error }
+
+// CodeOf finds the code of an error; CodeInternal when it has none, empty for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// Permanent marks a handler's error as not worth repeating: the message becomes
+// a dead letter at once. Code and detail of a Cause are kept.
+func Permanent(err error) error { return &permanent{err} }
+
+type permanent struct{ error }
+
+func (p *permanent) Unwrap() error { return p.error }
+
+// IsPermanent tells whether an error was marked by Permanent.
+func IsPermanent(err error) bool {
+	var p *permanent
+	return errors.As(err, &p)
+}
+
+// RetryAfter is a handler's failure that names its own wait; an attempt is charged.
+func RetryAfter(d time.Duration, err error) error { return &retryAfter{err, d} }
+
+type retryAfter struct {
+	error
+	d time.Duration
+}
+
+func (r *retryAfter) Unwrap() error { return r.error }
+
+// RetryDelay finds the wait that RetryAfter named.
+func RetryDelay(err error) (time.Duration, bool) {
+	var r *retryAfter
+	if errors.As(err, &r) {
+		return r.d, true
+	}
+	return 0, false
+}
+
+// Snooze asks for the message again after d without charging an attempt.
+func Snooze(d time.Duration) error { return &snooze{d} }
+
+type snooze struct{ d time.Duration }
+
+func (s *snooze) Error() string { return fmt.Sprintf("snoozed for %s", s.d) }
+
+// SnoozeDelay finds the wait that Snooze named.
+func SnoozeDelay(err error) (time.Duration, bool) {
+	var s *snooze
+	if errors.As(err, &s) {
+		return s.d, true
+	}
+	return 0, false
+}
+
+// The causes with which a handler's context is cancelled (context.Cause).
+// Work that ends with one of them is released, not failed.
+var (
+	ErrDraining  = errors.New("forebay: draining, the process is shutting down")
+	ErrLeaseLost = errors.New("forebay: lease lost, another consumer may own the message")
+)
+
+// Because attaches a Cause (code, detail) to an error, to be kept with the
+// failure. Its Message and At are filled where the error is settled.
+func Because(c Cause, err error) error { return &because{err, c} }
+
+type because struct {
+	error
+	cause Cause
+}
+
+func (b *because) Unwrap() error { return b.error }
+
+// CauseOf describes an error as a Cause: what Because attached, else the code
+// "handler" and the error's text.
+func CauseOf(err error, at time.Time) Cause {
+	c := Cause{Code: "handler"}
+	var b *because
+	if errors.As(err, &b) {
+		c = b.cause
+	}
+	if c.Message == "" {
+		c.Message = err.Error()
+	}
+	c.At = at
+	return c
+}

@@ -26,8 +26,9 @@ const (
 	CodeInternal     Code = "internal"     // a defect of ours
 )
 
-// Error is the one error type that crosses packages. Hint tells an operator
-// what to do next; Field names the part of the input that is wrong.
+// Error is the one error type that crosses packages. Text is the whole message,
+// its cause included; Err is there for errors.Is and errors.As only. Hint tells an
+// operator what to do next; Field names the part of the input that is wrong.
 type Error struct {
 	Code  Code
 	Op    string // the failing step in lower case: "sqlite: open"
@@ -45,32 +46,17 @@ func (e *Error) Error() string {
 	if e.Field != "" {
 		s += " (" + e.Field + ")"
 	}
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
 	return s
 }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error. A %w in the format is kept as its cause.
+// Errorf makes an Error. Its text is whole; a %w in the format is also kept for
+// errors.Is and errors.As.
 func Errorf(code Code, op, format string, args ...any) *Error {
 	err := fmt.Errorf(format, args...)
-	return &Error{Code: code, Op: op, Text: err.Error(), Err: hidden(errors.Unwrap(err))}
+	return &Error{Code: code, Op: op, Text: err.Error(), Err: errors.Unwrap(err)}
 }
-
-// hidden keeps a cause reachable for errors.Is and errors.As while the text,
-// which already contains it, is printed once.
-func hidden(err error) error {
-	if err == nil {
-		return nil
-	}
-	return quiet{err}
-}
-
-type quiet struct{ error }
-
-func (q quiet) Unwrap() error { return q.error }
 
 // CodeOf finds the code of an error; CodeInternal when it has none, empty for nil.
 func CodeOf(err error) Code {

@@ -1,0 +1,41 @@
+# Every target is one line of `make help`. Only Go is needed for build, run and
+# vet; what the tests need beyond that is installed by test/setup.sh.
+
+GO      ?= go
+BIN     := bin/forebay
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+FUZZTIME ?= 60s
+
+.DEFAULT_GOAL := help
+.PHONY: help build run setup check test e2e fuzz bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the static binary bin/forebay
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/forebay
+
+run: build ## build, start a server on an embedded queue and watch sample traffic go through it
+	$(BIN) demo
+
+setup: ## install what the tests need (Debian packages, Node modules)
+	bash test/setup.sh
+
+check: ## gofmt, vet and the race-enabled tests; no end-to-end suite
+	bash test/run.sh check
+
+test: ## everything: setup, check, bounded fuzzing, the end-to-end suite
+	bash test/run.sh all
+
+e2e: build ## the end-to-end suite only: the real binary, PostgreSQL and the SDKs
+	bash test/run.sh e2e
+
+fuzz: ## fuzz each decoder for FUZZTIME (60s)
+	FUZZTIME=$(FUZZTIME) bash test/run.sh fuzz
+
+bench: build ## compare with bare baselines in one run; prints ratios, writes nothing
+	$(GO) run ./bench/run
+
+clean: ## remove what the targets above built
+	rm -rf bin test/e2e/node_modules

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs the suites. Each prints its own closing line; the first one that fails
+# stops the run. No test may skip: test/report fails a run that has a skip.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+export CGO_ENABLED=1 # the race detector needs it; the product is built without
+fuzztime=${FUZZTIME:-4s}
+
+say() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
+
+static() {
+  say "gofmt, vet"
+  local bad
+  bad=$(gofmt -l $(git ls-files '*.go'))
+  if [ -n "$bad" ]; then
+    echo "not formatted: $bad" >&2
+    exit 1
+  fi
+  go vet -tags e2e ./...
+  bash -n test/*.sh
+}
+
+race() {
+  say "tests with the race detector"
+  go test -race -json -timeout 15m ./... | go run ./test/report race
+}
+
+# Every fuzz target that `go test -list` finds, one after the other.
+fuzz() {
+  say "fuzzing each decoder for $fuzztime"
+  local package target ran=0
+  for package in $(git grep -l '^func Fuzz' -- '*_test.go' | xargs -r -n1 dirname | sort -u); do
+    for target in $(go test -list '^Fuzz' "./$package" | grep '^Fuzz'); do
+      echo "   $package $target"
+      go test -run '^$' -fuzz "^$target\$" -fuzztime "$fuzztime" "./$package" >"$log" 2>&1 || { cat "$log"; exit 1; }
+      ran=$((ran + 1))
+    done
+  done
+  echo "fuzz: $ran passed, 0 failed"
+}
+
+e2e() {
+  say "end to end: the real binary, PostgreSQL, the SDKs"
+  make -s build
+  go test -tags e2e -json -count=1 -timeout 20m ./test/e2e | go run ./test/report e2e
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+case "${1:-all}" in
+  check) static; race ;;
+  fuzz)  fuzz ;;
+  e2e)   bash test/setup.sh; e2e ;;
+  all)   bash test/setup.sh; static; race; fuzz; e2e; say "all suites passed" ;;
+  *) echo "usage: test/run.sh check|fuzz|e2e|all" >&2; exit 2 ;;
+esac

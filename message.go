@@ -103,6 +103,7 @@ func (v Verdict) String() string {
 // at all.
 type Settlement struct {
 	Receipt Receipt
+	Queue   string // of the delivery; for who counts by queue (broker). Engines go by the receipt
 	Verdict Verdict
 	After   time.Duration // Retry and Release: how long to wait
 	Cause   Cause         // Retry and Dead: why

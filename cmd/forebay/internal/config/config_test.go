@@ -1,0 +1,208 @@
+package config_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs (run with -update to accept):\n%s", path, got)
+	}
+}
+
+func env(pairs ...string) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := 0; i < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1], true
+			}
+		}
+		return "", false
+	}
+}
+
+// Every wrong line of the file, the environment and the flags is named at once,
+// with its place and what is allowed.
+func TestAllProblemsAtOnce(t *testing.T) {
+	_, err := config.Load(config.Sources{
+		File:  filepath.Join("testdata", "wrong.yaml"),
+		Env:   env("PORT", "http", "FOREBAY_LOG_LEVEL", "chatty"),
+		Flags: []config.Flag{{Name: "--set", Key: "sink.batchmax", Value: "7"}, {Name: "--data", Key: "data.dir", Value: strings.Repeat("x", 2000)}},
+	})
+	if err == nil {
+		t.Fatal("no problem found")
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("a password is shown")
+	}
+	golden(t, "wrong.golden", []byte(filepath.ToSlash(err.Error())+"\n"))
+}
+
+func TestSyntaxErrorHasItsLine(t *testing.T) {
+	for name, want := range map[string]string{
+		"log:\n  level: info\n  level: warn\n": ":3:3",
+		"server:\n\t- x":                       ":2:1",
+		"a: b: c\n":                            ":1:",
+		"log: *x\n":                            ":1:",
+		"server: {listen\n":                    ":1:",
+		"log:\n---\nlog:\n":                    ":3:",
+	} {
+		path := filepath.Join(t.TempDir(), "forebay.yaml")
+		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := config.Load(config.Sources{File: path})
+		if err == nil || !strings.Contains(err.Error(), path+want) {
+			t.Errorf("%q: got %v, want a problem at %s", name, err, want)
+		}
+	}
+}
+
+func TestDefaultsNeedNoFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Server.Listen != "127.0.0.1:8080" || s.Sink.BatchAge != time.Second || s.Queue("events").Attempts != 10 {
+		t.Errorf("unexpected defaults: %+v", s)
+	}
+	if _, err := config.Load(config.Sources{File: "none.yaml"}); err == nil {
+		t.Error("a file that was named and is not there is no problem")
+	}
+}
+
+// Flags weigh more than the environment, that more than the file, that more than
+// the default; a queue inherits from the default policy.
+func TestWeight(t *testing.T) {
+	s, err := config.Load(config.Sources{
+		File: filepath.Join("testdata", "good.yaml"),
+		Env: env("PORT", "7070", "DATABASE_URL", "postgres://app:hunter2@db/prod?password=x", "FOREBAY_SINK_BATCHAGE", "2s",
+			"FOREBAY_SINK_BATCHBYTES", ""),
+		Flags: []config.Flag{{Name: "--set", Key: "sink.batchAge", Value: "3s"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Server.Listen != "7070" || s.Sink.BatchAge != 3*time.Second || s.Sink.Retention != 90*24*time.Hour {
+		t.Errorf("unexpected weight: %+v", s)
+	}
+	if q := s.Queue("events"); q.Attempts != 5 || q.BackoffMax != time.Minute {
+		t.Errorf("queue events: %+v", q)
+	}
+	if q := s.Queue("other"); q.Attempts != 5 || q.BackoffMax != 5*time.Minute {
+		t.Errorf("queue other: %+v", q)
+	}
+	b, err := json.MarshalIndent(s.Effective(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(b, []byte("hunter2")) {
+		t.Error("a password is shown")
+	}
+	golden(t, "effective.golden", append(b, '\n'))
+}
+
+func TestAddress(t *testing.T) {
+	for _, c := range []struct {
+		listen         string
+		insecure, keys bool
+		want           string
+	}{
+		{"8080", false, false, "127.0.0.1:8080"},
+		{"8080", false, true, ":8080"},
+		{"8080", true, false, ":8080"},
+		{"0.0.0.0:80", false, false, "0.0.0.0:80"},
+	} {
+		s := &config.Settings{Server: config.Server{Listen: c.listen, Insecure: c.insecure}}
+		if got := s.Address(c.keys); got != c.want {
+			t.Errorf("%+v: got %s", c, got)
+		}
+	}
+}
+
+// The example file is complete and true: with its settings uncommented it changes
+// nothing.
+func TestExample(t *testing.T) {
+	var b bytes.Buffer
+	if err := config.Example(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "example.golden", b.Bytes())
+
+	var lines []string
+	for _, line := range strings.Split(b.String(), "\n") {
+		if body, ok := strings.CutPrefix(strings.TrimLeft(line, " "), "# "); ok {
+			name, _, pair := strings.Cut(body, ": ")
+			if !pair || strings.ContainsAny(name, " .") || name == "Allowed" {
+				continue
+			}
+			line = line[:len(line)-len(body)-2] + body
+		}
+		lines = append(lines, line)
+	}
+	path := filepath.Join(t.TempDir(), "forebay.yaml")
+	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := config.Load(config.Sources{File: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(t.TempDir())
+	none, err := config.Load(config.Sources{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, n := all.Effective(), none.Effective()
+	for i := range n {
+		if a[i].Value != n[i].Value {
+			t.Errorf("%s: the example says %q, the default is %q", n[i].Key, a[i].Value, n[i].Value)
+		}
+		if a[i].Source == "default" {
+			t.Errorf("%s is not in the example", n[i].Key)
+		}
+	}
+}
+
+func FuzzFile(f *testing.F) {
+	for _, name := range []string{"wrong.yaml", "good.yaml", "example.golden"} {
+		b, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	path := filepath.Join(f.TempDir(), "forebay.yaml")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := config.Load(config.Sources{File: path})
+		if (s == nil) == (err == nil) {
+			t.Errorf("settings %v with error %v", s, err)
+		}
+	})
+}

@@ -1,0 +1,212 @@
+// Package config reads the settings of the program: flags, then environment,
+// then a YAML file, then the defaults, in this order of weight.
+//
+// It promises to find all problems in one go, to name each one with its place and
+// what is allowed there, and to tell for each setting where its value came from.
+// It never prints a secret.
+//
+// It refuses to look at anything else: whether a port is free or a database
+// answers is found out by who uses the setting.
+package config
+
+import "time"
+
+// Settings is what a user can set. Load fills it; every field has a default.
+type Settings struct {
+	Server Server
+	Data   Data
+	Ingest Ingest
+	Bad    Bad
+	Sink   Sink
+	Log    Log
+	Queues map[string]Queue // policies by queue name; DefaultQueue holds for the rest
+
+	all []*setting // in the order of the documentation
+}
+
+// Server settings: the HTTP listener and how it stops.
+type Server struct {
+	Listen   string // "host:port", or a port alone
+	Insecure bool
+	Grace    time.Duration
+	Drain    time.Duration
+}
+
+// Data settings: the folder that holds everything.
+type Data struct {
+	Dir        string
+	Durability string
+	Reserve    int64
+}
+
+// Ingest settings: the limits of the edge.
+type Ingest struct {
+	MaxEvent    int64
+	MaxBody     int64
+	MaxDecoded  int64
+	MaxBatch    int64
+	MaxInflight int64
+	MaxBacklog  int64
+	DedupWindow time.Duration
+	Schemas     string
+	SchemaMode  string
+}
+
+// Bad settings: how much of what was rejected is kept.
+type Bad struct {
+	MaxRows  int64
+	MaxBytes int64
+	MaxAge   time.Duration
+}
+
+// Sink settings: where events are written, and in what portions.
+type Sink struct {
+	URL         string
+	BatchMax    int64
+	BatchBytes  int64
+	BatchAge    time.Duration
+	Connections int64
+	Retention   time.Duration
+}
+
+// Log settings.
+type Log struct {
+	Level  string
+	Format string
+}
+
+// Queue is the retry policy of one queue.
+type Queue struct {
+	Attempts   int64
+	Deliveries int64
+	Backoff    time.Duration
+	BackoffMax time.Duration
+	Lease      time.Duration
+}
+
+// DefaultQueue names the policy of queues that have none of their own.
+const DefaultQueue = "default"
+
+const (
+	kb = 1000
+	mb = 1000 * kb
+	gb = 1000 * mb
+
+	day = 24 * time.Hour
+)
+
+func newSettings() *Settings {
+	s := &Settings{Queues: map[string]Queue{}}
+	s.all = append(s.all, s.serverTable()...)
+	s.all = append(s.all, s.dataTable()...)
+	s.all = append(s.all, s.ingestTable()...)
+	s.all = append(s.all, s.sinkTable()...)
+	s.all = append(s.all, s.logTable()...)
+	s.all = append(s.all, queueTable(DefaultQueue)...)
+	return s
+}
+
+func (s *Settings) serverTable() []*setting {
+	v, d := &s.Server, &s.Data
+	return []*setting{
+		{key: "server.listen", env: "PORT", value: address(&v.Listen, "127.0.0.1:8080"),
+			doc: "Where to listen. A port alone means loopback, or every address once a key exists (forebay keys add)."},
+		{key: "server.insecure", value: flag(&v.Insecure, false),
+			doc: "Allow listening beyond loopback while no key exists: anyone who reaches the port may then send and read."},
+		{key: "server.grace", value: duration(&v.Grace, 500*time.Millisecond, 0, time.Minute),
+			doc: "After SIGTERM, how long new requests are still taken while /readyz already answers 503."},
+		{key: "server.drain", value: duration(&v.Drain, 20*time.Second, 100*time.Millisecond, time.Hour),
+			doc: "After that, how long running requests and batches may take to finish before they are cancelled."},
+
+		{key: "data.dir", env: "FOREBAY_DATA", value: text(&d.Dir, "data", 1024),
+			doc: "The folder that holds the queue, the events without a database, the rejected rows and the keys."},
+	}
+}
+
+func (s *Settings) dataTable() []*setting {
+	v := &s.Data
+	return []*setting{
+		{key: "data.durability", value: choice(&v.Durability, "full", "process"),
+			doc: "With full, what was answered with 202 survives a power loss; with process, a crash of the program only, and it is faster."},
+		{key: "data.reserve", value: size(&v.Reserve, 256*mb, 0, 1000*gb),
+			doc: "Disk space to leave free. With less, events are answered with 503 until there is room."},
+	}
+}
+
+func (s *Settings) ingestTable() []*setting {
+	v, b := &s.Ingest, &s.Bad
+	return []*setting{
+		{key: "ingest.maxEvent", value: size(&v.MaxEvent, 32*kb, 1*kb, 1*mb),
+			doc: "The largest event, as JSON. A larger one is rejected by itself; its batch goes on."},
+		{key: "ingest.maxBody", value: size(&v.MaxBody, 500*kb, 1*kb, 100*mb),
+			doc: "The largest request body as sent (413 beyond)."},
+		{key: "ingest.maxDecoded", value: size(&v.MaxDecoded, 4*mb, 1*kb, 1*gb),
+			doc: "The largest request body after gzip or zstd (413 beyond)."},
+		{key: "ingest.maxBatch", value: number(&v.MaxBatch, 2500, 1, 10_000),
+			doc: "The most events in one request (413 beyond)."},
+		{key: "ingest.maxInflight", value: size(&v.MaxInflight, 64*mb, 1*mb, 100*gb),
+			doc: "The most memory for request bodies that are being handled (503 beyond)."},
+		{key: "ingest.maxBacklog", value: number(&v.MaxBacklog, 10_000_000, 1, 1_000_000_000),
+			doc: "The most events that may wait for the sink (503 beyond, with a Retry-After by the measured drain rate)."},
+		{key: "ingest.dedupWindow", value: duration(&v.DedupWindow, day, time.Minute, 30*day),
+			doc: "How long an event id is remembered; the same id within this time is a duplicate."},
+		{key: "ingest.schemas", value: text(&v.Schemas, "", 1024),
+			doc: "A folder of JSON Schemas, one file per event type (<eventType>.json). Empty: none."},
+		{key: "ingest.schemaMode", value: choice(&v.SchemaMode, "enforce", "warn", "off"),
+			doc: "With enforce, events that do not match are rejected; with warn, taken and counted; with off, nothing is looked at."},
+
+		{key: "bad.maxRows", value: number(&b.MaxRows, 100_000, 1, 100_000_000),
+			doc: "The most rejected rows to keep; the oldest leave first and are counted."},
+		{key: "bad.maxBytes", value: size(&b.MaxBytes, 256*mb, 1*mb, 1000*gb),
+			doc: "The most bytes of rejected rows to keep."},
+		{key: "bad.maxAge", value: duration(&b.MaxAge, 30*day, time.Minute, 3650*day),
+			doc: "How long to keep a rejected row."},
+	}
+}
+
+func (s *Settings) sinkTable() []*setting {
+	v := &s.Sink
+	return []*setting{
+		{key: "sink.url", env: "DATABASE_URL", secret: true, value: databaseURL(&v.URL),
+			doc: "The PostgreSQL to write to: postgres://user:password@host/database. Empty: the file events.db in the data folder."},
+		{key: "sink.batchMax", value: number(&v.BatchMax, 1000, 1, 10_000),
+			doc: "The most events in one write."},
+		{key: "sink.batchBytes", value: size(&v.BatchBytes, 4*mb, 1*kb, 256*mb),
+			doc: "The most bytes in one write."},
+		{key: "sink.batchAge", value: duration(&v.BatchAge, time.Second, 0, 5*time.Minute),
+			doc: "How long the first event of a write may wait for others."},
+		{key: "sink.connections", value: number(&v.Connections, 2, 1, 64),
+			doc: "How many writes run side by side (PostgreSQL only; a SQLite file takes one)."},
+		{key: "sink.retention", value: duration(&v.Retention, 0, 0, 36500*day),
+			doc: "How long to keep written events. 0: for ever."},
+	}
+}
+
+func (s *Settings) logTable() []*setting {
+	v := &s.Log
+	return []*setting{
+		{key: "log.level", value: choice(&v.Level, "info", "debug", "warn", "error"),
+			doc: "The least important lines to log."},
+		{key: "log.format", value: choice(&v.Format, "auto", "text", "json"),
+			doc: "With auto, text on a terminal, else JSON."},
+	}
+}
+
+// queueTable makes the settings of one queue. They live in the table until finish
+// copies them into Settings.Queues.
+func queueTable(name string) []*setting {
+	q := &Queue{}
+	at := "queues." + name + "."
+	return []*setting{
+		{key: at + "attempts", queue: q, value: number(&q.Attempts, 10, 1, 1000),
+			doc: "Failed attempts before a message is a dead letter."},
+		{key: at + "deliveries", queue: q, value: number(&q.Deliveries, 20, 1, 10_000),
+			doc: "Hand-outs, crashes included, before a message counts as poison."},
+		{key: at + "backoff", queue: q, value: duration(&q.Backoff, time.Second, time.Millisecond, time.Hour),
+			doc: "The wait after the first failure; it doubles with each further one, with jitter."},
+		{key: at + "backoffMax", queue: q, value: duration(&q.BackoffMax, 5*time.Minute, time.Millisecond, 7*day),
+			doc: "The longest wait between attempts."},
+		{key: at + "lease", queue: q, value: duration(&q.Lease, 30*time.Second, time.Second, 12*time.Hour),
+			doc: "How long a worker owns a message without a sign of life."},
+	}
+}

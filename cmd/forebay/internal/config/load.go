@@ -6,15 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/forebayhq/forebay"
 )
 
 // DefaultFile is read when it is there and no other file was named.
 const DefaultFile = "forebay.yaml"
-
-var queueName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,80}$`)
 
 // maxFile bounds the settings file.
 const maxFile = 1 << 20
@@ -167,7 +166,7 @@ func (s *Settings) find(key string) (*setting, string) {
 	}
 	if rest, ok := strings.CutPrefix(key, "queues."); ok {
 		name, _, ok := strings.Cut(rest, ".")
-		if ok && queueName.MatchString(name) && !s.knows("queues."+name) {
+		if ok && isQueueName(name) && !s.knows("queues."+name) {
 			s.all = append(s.all, queueTable(name)...)
 			return s.find(key)
 		}
@@ -225,6 +224,12 @@ func (s *Settings) finish() Problems {
 		}
 	}
 	return problems
+}
+
+// isQueueName tells what a queue may be called here: as on SQS.
+func isQueueName(name string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return name != "" && len(name) <= forebay.MaxQueueBytes && strings.Trim(name, allowed) == ""
 }
 
 // queueKey splits "queues.<name>.<field>".

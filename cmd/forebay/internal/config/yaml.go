@@ -90,7 +90,7 @@ func (f *file) group(prefix string, n ast.Node) {
 // queue reads the policy of a queue that was not named before.
 func (f *file) queue(key string, pair *ast.MappingValueNode) {
 	name := strings.TrimPrefix(key, "queues.")
-	if !queueName.MatchString(name) {
+	if !isQueueName(name) {
 		f.add(pair.Key, key, "is not the name of a queue; allowed: 1 to 80 of A-Z a-z 0-9 _ -")
 		return
 	}

@@ -1,0 +1,90 @@
+// Command forebay takes events in at once, keeps what it accepted, and works it
+// off at the pace of the database behind it.
+//
+// It promises to wire and to explain: it reads the settings, opens the parts, runs
+// them in one group, stops them in order, and turns every failure into one line
+// and an exit code. It is the only package that knows concrete engines and sinks.
+//
+// It refuses to hold behaviour: what a message, a retry or a verdict is, other
+// packages decide.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/term"
+)
+
+// commands is the command line. Kong reads its tags.
+type commands struct {
+	JSON bool `help:"Print JSON for scripts, without colours."`
+
+	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
+	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
+}
+
+const description = `Forebay takes events in within milliseconds, keeps what it accepted, and writes it to the database at the database's pace.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage or settings; 3 cannot start (port or data folder in use, read-only, full, or written by a newer version).`
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+// run is the whole program but for os.Exit, so that tests can start it too.
+func run(args []string) int {
+	p := &program{
+		in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv,
+		terminal: term.IsTerminal(int(os.Stdout.Fd())),
+	}
+	return p.run(args)
+}
+
+// program is what commands run in.
+type program struct {
+	in       io.Reader
+	out, err io.Writer
+	lookup   func(string) (string, bool)
+	terminal bool // out is one
+	json     bool
+}
+
+// exit ends the parsing of the command line early; kong needs a call that does not
+// return.
+type exit int
+
+func (p *program) run(args []string) (code int) {
+	defer func() {
+		if v := recover(); v != nil {
+			e, ok := v.(exit)
+			if !ok {
+				panic(v)
+			}
+			code = int(e)
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name("forebay"), kong.Description(description), kong.Writers(p.out, p.err),
+		kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.ExplicitGroups([]kong.Group{
+			{Key: "server", Title: "The server"}, {Key: "look", Title: "Look and mend"}, {Key: "send", Title: "Send"},
+		}),
+	)
+	if err != nil {
+		return p.report(err)
+	}
+	call, err := parser.Parse(args)
+	if err != nil {
+		return p.report(usage(err))
+	}
+	p.json = c.JSON
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	call.BindTo(ctx, (*context.Context)(nil))
+	return p.report(call.Run(p))
+}

@@ -3,8 +3,6 @@
 
 GO      ?= go
 BIN     := bin/forebay
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-LDFLAGS := -s -w -X main.version=$(VERSION)
 FUZZTIME ?= 60s
 
 .DEFAULT_GOAL := help
@@ -14,7 +12,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/forebay
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/forebay
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/forebay
 
 run: build ## build, start a server on an embedded queue and watch sample traffic go through it
 	$(BIN) demo

@@ -1,0 +1,52 @@
+package forebay_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The documents are held to the code where a test can do that.
+
+var docFiles = []string{"*.md", "docs/*.md", "examples/*/*.md", "bench/*.md"}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
+	for _, pattern := range docFiles {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+				if _, err := os.Stat(filepath.Join(filepath.Dir(name), m[1])); err != nil {
+					t.Errorf("%s leads to %s, which is not there", name, m[1])
+				}
+			}
+		}
+	}
+}
+
+// `forebay config --example` prints what docs/settings.md shows, so that there is
+// one truth about settings.
+func TestSettingsAreDocumentedAsTheyAre(t *testing.T) {
+	example, err := os.ReadFile("cmd/forebay/internal/config/testdata/example.golden")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("docs/settings.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(doc), "```yaml\n")
+	block, _, _ := strings.Cut(rest, "```")
+	if strings.TrimSpace(block) != strings.TrimSpace(string(example)) {
+		t.Error("the block of docs/settings.md is not what `forebay config --example` prints")
+	}
+}

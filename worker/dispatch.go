@@ -1,0 +1,20 @@
+package worker
+
+import "time"
+
+// dispatcher decides what is handled next. Both kinds are plain state, owned by
+// the loop: no I/O, no locks, no clock of their own.
+type dispatcher interface {
+	// room is how many more messages may be asked for.
+	room() int
+	// take books what came.
+	take(items []*item)
+	// next gives what one handler should do now; nil: nothing, but perhaps so
+	// at a later moment (zero: not before another call).
+	next(now time.Time) (items []*item, at time.Time)
+	// done books what ended, begun or not. It returns items at hand that must
+	// be released, since one before them in their group will come again.
+	done(items []*item) (release []*item)
+	// drop gives away all that is not begun.
+	drop() []*item
+}

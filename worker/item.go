@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// item is one delivery at hand. It comes from a receive and leaves through the
+// settler, always.
+type item struct {
+	d  forebay.Delivery
+	at time.Time // when it came
+
+	lost  atomic.Bool // its lease; it is not settled then
+	again bool        // its verdict brings it back; owned by the loop
+
+	// Guarded by keeper.mu.
+	work      *work     // what handles it; nil: not begun
+	deadline  time.Time // when its lease ends
+	due       time.Time // when to renew it
+	extending bool      // it is in the call that is under way
+}
+
+// work is one call of a handler.
+type work struct {
+	all   []*item // as dispatched
+	items []*item // those whose leases were not lost before it began
+	began time.Time
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	live   int // items whose lease is not lost; guarded by keeper.mu
+}
+
+// result of a work.
+type result struct {
+	work *work
+	errs []error // by item
+	run  time.Duration
+}
+
+func wrap(ds []forebay.Delivery, lease time.Duration) []*item {
+	now := time.Now()
+	all := make([]item, len(ds))
+	items := make([]*item, len(ds))
+	for i, d := range ds {
+		items[i] = &all[i]
+		items[i].d, items[i].at = d, now
+		items[i].deadline = now.Add(min(lease, d.LeaseUntil.Sub(now)))
+	}
+	return items
+}

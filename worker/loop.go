@@ -1,0 +1,310 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// loop is one Run. Its fields are owned by the goroutine of run, but for those
+// that say otherwise.
+type loop struct {
+	w        *Worker
+	dispatch dispatcher
+	receiver *receiver
+	keeper   *keeper
+	settler  *settler
+	mostHeld int
+
+	atHand atomic.Int64  // received and not yet gone; the settler counts down
+	freed  chan struct{} // something has gone
+	got    chan received
+	done   chan result // has room for every work that may run, so that nobody hangs on it
+
+	asking  bool // a receive is open
+	running map[*work]struct{}
+	timer   *time.Timer // of the dispatcher
+
+	base     context.Context // of handlers
+	cancel   context.CancelCauseFunc
+	stop     context.CancelFunc // cuts the open receive
+	draining bool
+	deadline <-chan time.Time // of the phase of draining
+	fatal    error
+}
+
+type received struct {
+	ds  []forebay.Delivery
+	err error
+}
+
+func newLoop(w *Worker, ctx context.Context) *loop {
+	l := &loop{
+		w:        w,
+		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, log: w.log},
+		freed:    make(chan struct{}, 1),
+		got:      make(chan received, 1),
+		done:     make(chan result, w.cfg.Concurrency),
+		running:  make(map[*work]struct{}),
+		timer:    time.NewTimer(forever),
+	}
+	if w.cfg.Batch != nil {
+		l.dispatch = newBatches(&w.cfg)
+		l.mostHeld = (w.cfg.Concurrency + 2) * w.cfg.BatchMax
+	} else {
+		l.dispatch = newSingles(w.cfg.Concurrency)
+		l.mostHeld = 4*w.cfg.Concurrency + 1000
+	}
+	lost := w.cfg.Observe.LeaseLost
+	if lost == nil {
+		lost = func(forebay.Delivery) {}
+	}
+	l.keeper = newKeeper(w.b, w.cfg.Lease, lost)
+	l.settler = newSettler(w.b, l.keeper, w.cfg.Observe, l.left)
+	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	return l
+}
+
+func (l *loop) run(ctx context.Context) error {
+	defer l.timer.Stop()
+	defer l.cancel(forebay.ErrDraining)
+	receiving, stop := context.WithCancel(ctx)
+	defer stop()
+	l.stop = stop
+
+	quit := make(chan struct{})
+	flush, endFlush := context.WithCancel(context.Background())
+	defer endFlush()
+	unstored := 0
+	var keeping, settling sync.WaitGroup
+	keeping.Go(func() { l.keeper.run(quit) })
+	settling.Go(func() { unstored = l.settler.run(flush) })
+
+	hung := l.consume(receiving)
+
+	l.settler.close()
+	last := time.AfterFunc(flushTimeout, endFlush)
+	settling.Wait()
+	last.Stop()
+	close(quit)
+	keeping.Wait()
+	return l.verdict(hung, unstored)
+}
+
+// consume is the loop. It returns the works whose handlers did not come back.
+func (l *loop) consume(receiving context.Context) (hung []*work) {
+	ended, abort := receiving.Done(), l.w.abort
+	for {
+		if !l.draining {
+			l.begin()
+			l.ask(receiving)
+		} else if !l.asking && len(l.running) == 0 {
+			return nil
+		}
+		select {
+		case got := <-l.got:
+			l.take(got)
+		case r := <-l.done:
+			l.finish(r)
+		case <-l.freed:
+		case <-l.timer.C:
+		case <-ended:
+			ended = nil
+			l.drain()
+			l.deadline = time.After(l.w.cfg.DrainTimeout)
+		case <-abort:
+			ended, abort = nil, nil
+			l.drain()
+			l.interrupt()
+		case <-l.deadline:
+			if context.Cause(l.base) != nil {
+				return l.leaveBehind()
+			}
+			l.interrupt()
+		}
+	}
+}
+
+// begin starts what may start now.
+func (l *loop) begin() {
+	for {
+		items, at := l.dispatch.next(time.Now())
+		if len(items) == 0 {
+			if !at.IsZero() {
+				l.timer.Reset(time.Until(at))
+			}
+			return
+		}
+		k := &work{all: items, began: time.Now()}
+		k.ctx, k.cancel = context.WithCancelCause(l.base)
+		l.keeper.begin(k)
+		if len(k.items) == 0 {
+			l.finish(result{work: k})
+			continue
+		}
+		l.running[k] = struct{}{}
+		go l.call(k)
+	}
+}
+
+// call runs in a goroutine of its own. It answers also where the handler ends
+// that goroutine (runtime.Goexit).
+func (l *loop) call(k *work) {
+	r := result{work: k}
+	defer func() {
+		if r.errs == nil {
+			r.errs = make([]error, len(k.items))
+			for i := range r.errs {
+				r.errs[i] = fmt.Errorf("the handler ended its goroutine")
+			}
+		}
+		r.run = time.Since(k.began)
+		l.done <- r
+	}()
+	r.errs = l.w.handle(k)
+}
+
+// finish books what a handler said.
+func (l *loop) finish(r result) {
+	k := r.work
+	delete(l.running, k)
+	k.cancel(nil)
+	if observe := l.w.cfg.Observe.Batch; observe != nil && l.w.cfg.Batch != nil && len(k.items) > 0 {
+		size := 0
+		for _, it := range k.items {
+			size += len(it.d.Payload)
+		}
+		observe(len(k.items), size, r.run)
+	}
+	endings := make([]ending, 0, len(k.all))
+	for i, it := range k.items {
+		s := l.w.b.Decide(it.d, r.errs[i])
+		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
+		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
+			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true,
+			Wait: max(0, k.began.Sub(it.d.SentAt)), Run: r.run,
+		}})
+	}
+	for _, it := range k.all {
+		if it.work != k {
+			it.again = true
+			endings = append(endings, release(it))
+		}
+	}
+	for _, it := range l.dispatch.done(k.all) {
+		endings = append(endings, release(it))
+	}
+	l.settler.add(endings)
+}
+
+// release ends an item that no handler has seen to its end.
+func release(it *item) ending {
+	s := forebay.Settlement{Receipt: it.d.Receipt, Queue: it.d.Queue, Verdict: forebay.Release}
+	return ending{it: it, s: s, outcome: Outcome{Delivery: it.d, Verdict: s.Verdict}}
+}
+
+func (l *loop) release(items []*item) {
+	endings := make([]ending, len(items))
+	for i, it := range items {
+		endings[i] = release(it)
+	}
+	l.settler.add(endings)
+}
+
+// ask opens a receive if there is room for what it may bring.
+func (l *loop) ask(ctx context.Context) {
+	room := min(l.dispatch.room(), l.mostHeld-int(l.atHand.Load()))
+	if l.asking || room <= 0 {
+		return
+	}
+	l.asking = true
+	go func() {
+		ds, err := l.receiver.receive(ctx, room)
+		l.got <- received{ds, err}
+	}()
+}
+
+func (l *loop) take(got received) {
+	l.asking = false
+	if got.err != nil {
+		l.fatal = got.err
+		l.stop()
+	}
+	if len(got.ds) == 0 {
+		return
+	}
+	items := wrap(got.ds, l.w.cfg.Lease)
+	l.atHand.Add(int64(len(items)))
+	l.keeper.hold(items)
+	if l.draining {
+		l.release(items)
+		return
+	}
+	l.dispatch.take(items)
+}
+
+// left is called by the settler.
+func (l *loop) left(n int) {
+	if n == 0 {
+		return
+	}
+	l.atHand.Add(-int64(n))
+	select {
+	case l.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (l *loop) drain() {
+	l.draining = true
+	l.stop()
+	l.release(l.dispatch.drop())
+}
+
+// interrupt ends the handlers' contexts and gives them a little time.
+func (l *loop) interrupt() {
+	l.cancel(forebay.ErrDraining)
+	l.deadline = time.After(grace)
+}
+
+// leaveBehind gives up on handlers that ignore their context.
+func (l *loop) leaveBehind() (hung []*work) {
+	for k := range l.running {
+		hung = append(hung, k)
+		l.release(k.items)
+	}
+	return hung
+}
+
+// verdict is what Run returns.
+func (l *loop) verdict(hung []*work, unstored int) error {
+	var problems []error
+	if l.fatal != nil {
+		problems = append(problems, l.fatal)
+	}
+	if len(hung) > 0 {
+		var ids []string
+		for _, k := range hung {
+			ids = append(ids, fmt.Sprintf("%s (%d in its call, %s)", k.items[0].d.ID, len(k.items), time.Since(k.began).Round(time.Second)))
+		}
+		slices.Sort(ids)
+		problems = append(problems, forebay.Errorf(forebay.CodeInternal, "worker: drain",
+			"%d handlers did not return %s after their context had ended; they hold %s",
+			len(hung), grace, strings.Join(ids[:min(len(ids), 5)], ", ")))
+	} else if l.asking {
+		problems = append(problems, forebay.Errorf(forebay.CodeInternal, "worker: drain",
+			"the engine did not return from a receive %s after its context had ended", grace))
+	}
+	if unstored > 0 {
+		problems = append(problems, forebay.Errorf(forebay.CodeUnavailable, "worker: drain",
+			"%d verdicts could not be stored; their messages come again when their leases end", unstored))
+	}
+	return errors.Join(problems...)
+}

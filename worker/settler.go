@@ -1,0 +1,216 @@
+package worker
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/broker"
+)
+
+// ending is an item with its verdict.
+type ending struct {
+	it      *item
+	s       forebay.Settlement
+	outcome Outcome
+	after   time.Time // not before; after a failed try
+	tries   int
+}
+
+// settler stores verdicts. One call at a time; what arrives meanwhile goes
+// together with the next. An item that waits for its turn keeps its lease.
+type settler struct {
+	b       *broker.Broker
+	keeper  *keeper
+	observe Observe
+	left    func(n int) // so many items have left
+	wake    chan struct{}
+
+	mu     sync.Mutex
+	queue  []ending
+	closed bool
+
+	// Owned by run.
+	pause    time.Time // no call before; the one before failed as a whole
+	failures int       // whole calls in a row
+	unstored int
+}
+
+func newSettler(b *broker.Broker, k *keeper, o Observe, left func(int)) *settler {
+	return &settler{b: b, keeper: k, observe: o, left: left, wake: make(chan struct{}, 1)}
+}
+
+func (s *settler) add(es []ending) {
+	s.mu.Lock()
+	s.queue = append(s.queue, es...)
+	s.mu.Unlock()
+	s.signal()
+}
+
+// close lets run return as soon as the queue is empty.
+func (s *settler) close() {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *settler) signal() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run stores verdicts until close, or until ctx ends. It returns how many could
+// not be stored; their messages come again when their leases end.
+func (s *settler) run(ctx context.Context) int {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		group, wait, more := s.take()
+		if len(group) > 0 {
+			s.flush(ctx, group)
+			continue
+		}
+		if !more {
+			return s.unstored
+		}
+		timer.Reset(wait)
+		select {
+		case <-s.wake:
+		case <-timer.C:
+		case <-ctx.Done():
+			s.giveUp(context.Cause(ctx))
+			return s.unstored
+		}
+	}
+}
+
+const forever = time.Hour // how long to sleep when only a signal can bring work
+
+// take returns what can be stored now, or how long nothing can. more is false
+// when nothing is left and nothing will come.
+func (s *settler) take() (group []ending, wait time.Duration, more bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if len(s.queue) == 0 {
+		return nil, forever, !s.closed
+	}
+	if now.Before(s.pause) {
+		return nil, s.pause.Sub(now), true
+	}
+	wait = forever
+	var later []ending
+	for _, e := range s.queue {
+		if e.after.After(now) {
+			wait = min(wait, e.after.Sub(now))
+			later = append(later, e)
+		} else {
+			group = append(group, e)
+		}
+	}
+	s.queue = later
+	return group, wait, true
+}
+
+func (s *settler) flush(ctx context.Context, group []ending) {
+	items := make([]*item, len(group))
+	for i := range group {
+		items[i] = group[i].it
+	}
+	s.keeper.stop(items)
+	ours := group[:0]
+	settlements := make([]forebay.Settlement, 0, len(group))
+	for _, e := range group {
+		if !e.it.lost.Load() { // the keeper has told of the others
+			ours = append(ours, e)
+			settlements = append(settlements, e.s)
+		}
+	}
+	s.left(len(items) - len(ours))
+	if len(ours) == 0 {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, settleTimeout)
+	errs, err := s.b.Settle(call, settlements)
+	cancel()
+	if err != nil {
+		s.failed(ours, err)
+		return
+	}
+	s.failures = 0
+	gone := 0
+	for i, e := range ours {
+		if s.ended(e, errs[i]) {
+			gone++
+		}
+	}
+	s.left(gone)
+}
+
+const settleTimeout = 10 * time.Second
+
+// failed keeps verdicts whose call failed as a whole. Their leases are renewed
+// on, where the engine still does that: otherwise work that is done would be
+// done again.
+func (s *settler) failed(es []ending, err error) {
+	if forebay.CodeOf(err) == forebay.CodeClosed {
+		for _, e := range es {
+			s.giveUpOne(e, err)
+		}
+		s.left(len(es))
+		return
+	}
+	s.failures++
+	s.pause = time.Now().Add(backoff(s.failures))
+	items := make([]*item, len(es))
+	for i := range es {
+		items[i] = es[i].it
+	}
+	s.keeper.hold(items)
+	s.add(es)
+}
+
+// ended books the answer for one verdict. It is false when the verdict will be
+// tried again, which is so until the lease ends.
+func (s *settler) ended(e ending, err error) bool {
+	switch code := forebay.CodeOf(err); {
+	case err == nil:
+		if s.observe.Settled != nil {
+			s.observe.Settled(e.outcome)
+		}
+	case code == forebay.CodeLeaseLost:
+		s.keeper.lost(e.it.d)
+	case code == forebay.CodeInvalid || code == forebay.CodeTooLarge || !time.Now().Before(e.it.deadline):
+		s.giveUpOne(e, err)
+	default:
+		e.tries++
+		e.after = time.Now().Add(backoff(e.tries))
+		s.add([]ending{e})
+		return false
+	}
+	return true
+}
+
+func (s *settler) giveUp(err error) {
+	s.mu.Lock()
+	queue := s.queue
+	s.queue, s.closed = nil, true
+	s.mu.Unlock()
+	for _, e := range queue {
+		if !e.it.lost.Load() {
+			s.giveUpOne(e, err)
+		}
+	}
+	s.left(len(queue))
+}
+
+func (s *settler) giveUpOne(e ending, err error) {
+	s.unstored++
+	if s.observe.SettleFailed != nil {
+		s.observe.SettleFailed(e.it.d, err)
+	}
+}

@@ -37,13 +37,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
-	for _, test := range r.skipped {
-		fmt.Println("skipped, which no test may:", test)
-	}
-	fmt.Printf("%s: %d passed, %d failed, %d skipped\n", name, r.passed, r.failed, len(r.skipped))
-	if r.failed > 0 || len(r.skipped) > 0 || r.passed == 0 {
+	if !r.close(name, os.Stdout) {
 		os.Exit(1)
 	}
+}
+
+// close prints the closing line, and tells whether all is well.
+func (r *report) close(name string, out io.Writer) bool {
+	for _, test := range r.skipped {
+		fmt.Fprintln(out, "skipped, which no test may:", test)
+	}
+	fmt.Fprintf(out, "%s: %d passed, %d failed, %d skipped\n", name, r.passed, r.failed, len(r.skipped))
+	return r.failed == 0 && len(r.skipped) == 0 && r.passed > 0
 }
 
 func (r *report) read(in io.Reader, out io.Writer) error {

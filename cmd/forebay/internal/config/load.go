@@ -219,8 +219,12 @@ func (s *Settings) finish() Problems {
 		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})
 	}
 	for _, one := range s.all {
-		if name, field, _ := queueKey(one.key); field == "backoff" && s.Queues[name].Backoff > s.Queues[name].BackoffMax {
+		name, field, _ := queueKey(one.key)
+		switch q := s.Queues[name]; {
+		case field == "backoff" && q.Backoff > q.BackoffMax:
 			problems = append(problems, Problem{one.from, one.key, "is longer than backoffMax of the same queue"})
+		case field == "deliveries" && q.Deliveries < q.Attempts:
+			problems = append(problems, Problem{one.from, one.key, "is less than attempts of the same queue; each attempt is a hand-out"})
 		}
 	}
 	return problems

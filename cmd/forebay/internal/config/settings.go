@@ -88,9 +88,10 @@ type Queue struct {
 const DefaultQueue = "default"
 
 const (
-	kb = 1000
-	mb = 1000 * kb
-	gb = 1000 * mb
+	kb  = 1000
+	kib = 1 << 10
+	mib = 1 << 20
+	gib = 1 << 30
 
 	day = 24 * time.Hour
 )
@@ -128,7 +129,7 @@ func (s *Settings) dataTable() []*setting {
 	return []*setting{
 		{key: "data.durability", value: choice(&v.Durability, "full", "process"),
 			doc: "With full, what was answered with 202 survives a power loss; with process, a crash of the program only, and it is faster."},
-		{key: "data.reserve", value: size(&v.Reserve, 256*mb, 0, 1000*gb),
+		{key: "data.reserve", value: size(&v.Reserve, 256*mib, 0, 1000*gib),
 			doc: "Disk space to leave free. With less, events are answered with 503 until there is room."},
 	}
 }
@@ -136,15 +137,15 @@ func (s *Settings) dataTable() []*setting {
 func (s *Settings) ingestTable() []*setting {
 	v, b := &s.Ingest, &s.Bad
 	return []*setting{
-		{key: "ingest.maxEvent", value: size(&v.MaxEvent, 32*kb, 1*kb, 1*mb),
+		{key: "ingest.maxEvent", value: size(&v.MaxEvent, 256*kib, 1*kib, 1000*kib),
 			doc: "The largest event, as JSON. A larger one is rejected by itself; its batch goes on."},
-		{key: "ingest.maxBody", value: size(&v.MaxBody, 500*kb, 1*kb, 100*mb),
+		{key: "ingest.maxBody", value: size(&v.MaxBody, 500*kb, 1*kib, 64*mib),
 			doc: "The largest request body as sent (413 beyond)."},
-		{key: "ingest.maxDecoded", value: size(&v.MaxDecoded, 4*mb, 1*kb, 1*gb),
+		{key: "ingest.maxDecoded", value: size(&v.MaxDecoded, 4*mib, 1*kib, 256*mib),
 			doc: "The largest request body after gzip or zstd (413 beyond)."},
 		{key: "ingest.maxBatch", value: number(&v.MaxBatch, 2500, 1, 10_000),
 			doc: "The most events in one request (413 beyond)."},
-		{key: "ingest.maxInflight", value: size(&v.MaxInflight, 64*mb, 1*mb, 100*gb),
+		{key: "ingest.maxInflight", value: size(&v.MaxInflight, 64*mib, 1*mib, 100*gib),
 			doc: "The most memory for request bodies that are being handled (503 beyond)."},
 		{key: "ingest.maxBacklog", value: number(&v.MaxBacklog, 10_000_000, 1, 1_000_000_000),
 			doc: "The most events that may wait for the sink (503 beyond, with a Retry-After by the measured drain rate)."},
@@ -157,7 +158,7 @@ func (s *Settings) ingestTable() []*setting {
 
 		{key: "bad.maxRows", value: number(&b.MaxRows, 100_000, 1, 100_000_000),
 			doc: "The most rejected rows to keep; the oldest leave first and are counted."},
-		{key: "bad.maxBytes", value: size(&b.MaxBytes, 256*mb, 1*mb, 1000*gb),
+		{key: "bad.maxBytes", value: size(&b.MaxBytes, 256*mib, 1*mib, 1000*gib),
 			doc: "The most bytes of rejected rows to keep."},
 		{key: "bad.maxAge", value: duration(&b.MaxAge, 30*day, time.Minute, 3650*day),
 			doc: "How long to keep a rejected row."},
@@ -171,7 +172,7 @@ func (s *Settings) sinkTable() []*setting {
 			doc: "The PostgreSQL to write to: postgres://user:password@host/database. Empty: the file events.db in the data folder."},
 		{key: "sink.batchMax", value: number(&v.BatchMax, 1000, 1, 10_000),
 			doc: "The most events in one write."},
-		{key: "sink.batchBytes", value: size(&v.BatchBytes, 4*mb, 1*kb, 256*mb),
+		{key: "sink.batchBytes", value: size(&v.BatchBytes, 4*mib, 1*kib, 256*mib),
 			doc: "The most bytes in one write."},
 		{key: "sink.batchAge", value: duration(&v.BatchAge, time.Second, 0, 5*time.Minute),
 			doc: "How long the first event of a write may wait for others."},

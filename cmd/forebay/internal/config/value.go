@@ -119,7 +119,7 @@ func showSize(n int64) string {
 	for _, u := range []struct {
 		name  string
 		bytes int64
-	}{{"GB", gb}, {"GiB", 1 << 30}, {"MB", mb}, {"MiB", 1 << 20}, {"KB", kb}, {"KiB", 1 << 10}} {
+	}{{"GiB", gib}, {"MiB", mib}, {"KiB", kib}, {"KB", kb}} {
 		if n > 0 && n%u.bytes == 0 {
 			return strconv.FormatInt(n/u.bytes, 10) + u.name
 		}

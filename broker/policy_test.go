@@ -1,0 +1,144 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/forebayhq/forebay"
+)
+
+func policyBroker(cfg Config) *Broker {
+	return &Broker{policy: cfg.Policy.over(defaultPolicy), queues: cfg.Queues, now: cfg.Now, rand: cfg.Rand}
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+	b := policyBroker(Config{
+		Now:    func() time.Time { return now },
+		Rand:   func() float64 { return 1 },
+		Queues: map[string]Policy{"once": Policy{Attempts: 1}.over(defaultPolicy)},
+	})
+	failed := errors.New("no luck")
+	state := forebay.Because(forebay.Cause{Code: "23514", Detail: map[string]string{"column": "payload"}}, failed)
+	for name, c := range map[string]struct {
+		queue    string
+		attempt  int
+		attempts int // of the message
+		err      error
+		verdict  forebay.Verdict
+		after    time.Duration
+		code     string
+	}{
+		"fine":                  {attempt: 1, verdict: forebay.Ack},
+		"fine in the end":       {attempt: 10, verdict: forebay.Ack},
+		"failed":                {attempt: 1, err: failed, verdict: forebay.Retry, after: time.Second, code: "handler"},
+		"failed again":          {attempt: 4, err: failed, verdict: forebay.Retry, after: 8 * time.Second, code: "handler"},
+		"at the cap":            {attempt: 50, attempts: 1000, err: failed, verdict: forebay.Retry, after: 5 * time.Minute, code: "handler"},
+		"far beyond the cap":    {attempt: 999, attempts: 1000, err: failed, verdict: forebay.Retry, after: 5 * time.Minute, code: "handler"},
+		"used up":               {attempt: 10, err: failed, verdict: forebay.Dead, code: "handler"},
+		"the message's limit":   {attempt: 2, attempts: 2, err: failed, verdict: forebay.Dead, code: "handler"},
+		"the queue's limit":     {queue: "once", attempt: 1, err: failed, verdict: forebay.Dead, code: "handler"},
+		"message before queue":  {queue: "once", attempt: 1, attempts: 2, err: failed, verdict: forebay.Retry, after: time.Second, code: "handler"},
+		"permanent":             {attempt: 1, err: forebay.Permanent(failed), verdict: forebay.Dead, code: "handler"},
+		"permanent, with cause": {attempt: 1, err: forebay.Permanent(state), verdict: forebay.Dead, code: "23514"},
+		"cause":                 {attempt: 1, err: fmt.Errorf("row 3: %w", state), verdict: forebay.Retry, after: time.Second, code: "23514"},
+		"own wait":              {attempt: 1, err: forebay.RetryAfter(time.Hour, failed), verdict: forebay.Retry, after: time.Hour, code: "handler"},
+		"own wait, used up":     {attempt: 10, err: forebay.RetryAfter(time.Hour, failed), verdict: forebay.Dead, code: "handler"},
+		"own wait, too long":    {attempt: 1, err: forebay.RetryAfter(1<<62, failed), verdict: forebay.Retry, after: forebay.MaxDelay, code: "handler"},
+		"own wait, negative":    {attempt: 1, err: forebay.RetryAfter(-1, failed), verdict: forebay.Retry, code: "handler"},
+		"snooze":                {attempt: 10, err: forebay.Snooze(time.Minute), verdict: forebay.Release, after: time.Minute},
+		"draining":              {attempt: 10, err: fmt.Errorf("%w: query cancelled", forebay.ErrDraining), verdict: forebay.Release},
+		"lease lost":            {attempt: 10, err: forebay.ErrLeaseLost, verdict: forebay.Release},
+		"permanent at a drain":  {attempt: 1, err: forebay.Permanent(forebay.ErrDraining), verdict: forebay.Dead, code: "handler"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := forebay.Delivery{Receipt: "r", Attempt: c.attempt}
+			d.Queue, d.Limits.Attempts = c.queue, c.attempts
+			s := b.Decide(d, c.err)
+			if s.Receipt != "r" || s.Queue != c.queue {
+				t.Errorf("it is for %q of %q", s.Receipt, s.Queue)
+			}
+			if s.Verdict != c.verdict || s.After != c.after || s.Cause.Code != c.code {
+				t.Errorf("got %s after %s, code %q; want %s after %s, code %q",
+					s.Verdict, s.After, s.Cause.Code, c.verdict, c.after, c.code)
+			}
+			if c.code != "" && (s.Cause.Message == "" || !s.Cause.At.Equal(now)) {
+				t.Errorf("the cause is not whole: %+v", s.Cause)
+			}
+		})
+	}
+}
+
+func TestBackoffIsNeverZeroAndSpreads(t *testing.T) {
+	t.Parallel()
+	p := Policy{}.over(defaultPolicy)
+	for attempt := range 2000 {
+		low, high := p.backoff(attempt, 0), p.backoff(attempt, 0.999999)
+		if low <= 0 || low > high || high > p.Cap {
+			t.Fatalf("attempt %d waits %s to %s", attempt, low, high)
+		}
+		if high < 9*low {
+			t.Fatalf("attempt %d spreads over %s to %s only", attempt, low, high)
+		}
+	}
+}
+
+func TestPolicyProblemsAreToldAtOnce(t *testing.T) {
+	t.Parallel()
+	bad := Policy{Attempts: -1, Deliveries: -2, Base: time.Hour, Factor: 0.5, Cap: time.Minute, Backlog: -1}
+	err := bad.over(defaultPolicy).check("queues.mail")
+	for _, field := range []string{"attempts", "deliveries", "base", "factor", "backlog"} {
+		if !strings.Contains(fmt.Sprint(err), "queues.mail."+field) {
+			t.Errorf("%s is not named in: %v", field, err)
+		}
+	}
+	if err := defaultPolicy.check("policy"); err != nil {
+		t.Errorf("the default is refused: %v", err)
+	}
+}
+
+func TestLimitsLeaveRoomForAllAttempts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		message, queue       forebay.Limits
+		attempts, deliveries int
+	}{
+		"default":             {attempts: 10, deliveries: 20},
+		"many attempts":       {message: forebay.Limits{Attempts: 50}, attempts: 50, deliveries: 100},
+		"few attempts":        {message: forebay.Limits{Attempts: 1}, attempts: 1, deliveries: 20},
+		"the queue's":         {queue: forebay.Limits{Attempts: 3, Deliveries: 4}, attempts: 3, deliveries: 4},
+		"the message's first": {message: forebay.Limits{Deliveries: 9}, queue: forebay.Limits{Deliveries: 4}, attempts: 10, deliveries: 9},
+	} {
+		p := Policy{Attempts: c.queue.Attempts, Deliveries: c.queue.Deliveries}.over(defaultPolicy)
+		attempts, deliveries := p.limits(&forebay.Message{Limits: c.message})
+		if attempts != c.attempts || deliveries != c.deliveries {
+			t.Errorf("%s: got %d attempts, %d deliveries; want %d, %d", name, attempts, deliveries, c.attempts, c.deliveries)
+		}
+	}
+}
+
+func TestCausesAreBounded(t *testing.T) {
+	t.Parallel()
+	detail := make(map[string]string)
+	for i := range 100 {
+		detail[fmt.Sprint(i)] = strings.Repeat("ü", 10_000)
+	}
+	c := bounded(forebay.Cause{Code: strings.Repeat("c", 100), Message: strings.Repeat("ü", 10_000), Detail: detail})
+	if len(c.Code) > maxCauseCode || len(c.Message) > maxCauseMessage+4 || len(c.Detail) != maxCauseDetails {
+		t.Errorf("too large: code %d, message %d, details %d", len(c.Code), len(c.Message), len(c.Detail))
+	}
+	for _, v := range c.Detail {
+		if len(v) > maxCauseDetail+4 || !utf8.ValidString(v) {
+			t.Errorf("a detail has %d bytes, valid: %t", len(v), utf8.ValidString(v))
+		}
+	}
+	if !utf8.ValidString(c.Message) {
+		t.Error("the message is cut within a character")
+	}
+}

@@ -1,0 +1,123 @@
+package ingest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+)
+
+// route is one way in.
+type route struct {
+	dialect *dialect
+	own     bool // our own answers; else those that Segment's SDKs expect
+	one     bool // a single object is answered by its message id
+	wrapped bool // a single object may be an envelope around a batch
+}
+
+// handle serves a route. Whatever happens, the call's buffers are released after
+// the answer was written.
+func (e *Edge) handle(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		d := rt.dialect
+		if rt.own && isCloudType(r.Header) {
+			d = cloudDialect
+		}
+		c := e.newCall(w, r, d)
+		defer c.release()
+		p := c.run(rt)
+		status := http.StatusAccepted
+		switch {
+		case p != nil:
+			status = p.status
+			p.write(w, rt.own)
+		case rt.own:
+			c.answer(rt)
+		default:
+			status = http.StatusOK
+			c.answerSegment()
+		}
+		e.cfg.Observer.Request(d.name, status, e.cfg.Now().Sub(c.received))
+	}
+}
+
+// isCloudType tells CloudEvents by their headers; without those the members tell.
+func isCloudType(h http.Header) bool {
+	if isBinaryCloud(h) {
+		return true
+	}
+	t := h["Content-Type"]
+	return len(t) > 0 && strings.HasPrefix(t[0], "application/cloudevents")
+}
+
+// run takes the request as far as the store. A problem means that the request is
+// refused as a whole.
+func (c *call) run(rt route) *problem {
+	e := c.edge
+	e.allowOrigin(c.w, c.r)
+	if p := e.gate.check(c.received); p != nil {
+		return p
+	}
+	known, p := c.authenticate(secretOf(c.r))
+	if p != nil {
+		return p
+	}
+	if p := c.readBody(); p != nil {
+		return p
+	}
+	if p := c.cut(rt); p != nil {
+		return p
+	}
+	if !known {
+		if p := c.authenticateBody(); p != nil {
+			return p
+		}
+	}
+	if p := c.spend(len(c.items)); p != nil {
+		return p
+	}
+	if p := c.judge(); p != nil {
+		return p
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), e.cfg.Timeout)
+	defer cancel()
+	if p := c.store(ctx); p != nil {
+		return p
+	}
+	c.observe()
+	return nil
+}
+
+// cut finds the items of the body.
+func (c *call) cut(rt route) *problem {
+	if isBinaryCloud(c.r.Header) && rt.own {
+		return c.cutBinaryCloud()
+	}
+	body, p := c.decode()
+	if p != nil {
+		return p
+	}
+	return c.frame(body, rt.wrapped)
+}
+
+// source is what an event's Source says: the key's name and the dialect.
+func (c *call) source(d *dialect) string {
+	if c.key.Name == "" {
+		return d.name
+	}
+	return c.key.Name + "/" + d.name
+}
+
+func (c *call) observe() {
+	verdict, name := c.edge.cfg.Observer.Verdict, c.dialect.name
+	plain := c.accepted
+	for i := range c.results {
+		r := &c.results[i]
+		verdict(name, r.Status, r.Code)
+		if r.Status == Accepted {
+			plain--
+		}
+	}
+	for range plain {
+		verdict(name, Accepted, "")
+	}
+}

@@ -1,0 +1,124 @@
+package ingest
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// sentTime is when the batch was sent, zero when it does not say so.
+func (e *envelope) sentTime() time.Time {
+	if e.sentAt == nil || e.sentAt[0] == 'n' {
+		return time.Time{}
+	}
+	t, ok := readTime(e.sentAt)
+	if !ok {
+		return time.Time{} // a batch is not refused for it; times stay as the client said
+	}
+	return t
+}
+
+// mergeEnvelope gives each item of a Segment batch the context and integrations
+// of the batch; what an item says itself stands. It also takes the write key out
+// of a single event: a key must not end in the database.
+func (c *call) mergeEnvelope() *problem {
+	if c.dialect.name != "segment" {
+		return nil
+	}
+	if c.single {
+		one := &c.items[0]
+		one.raw = without(one.raw, "writeKey")
+		return nil
+	}
+	context, integrations := c.env.context, c.env.integrations
+	if !isObject(context) && !isObject(integrations) {
+		return nil
+	}
+	limit := c.edge.cfg.Limits.DecodedBytes
+	added := int64(len(context)+len(integrations)) * int64(len(c.items))
+	if added > limit {
+		return tooLarge("decoded_too_large", fmt.Sprintf("the context of the batch adds %d bytes to its events together; at most %d are allowed", added, limit))
+	}
+	if !c.take(added) {
+		return outOfMemory()
+	}
+	for i := range c.items {
+		one := &c.items[i]
+		one.raw = withDefault(one.raw, "context", context)
+		one.raw = withDefault(one.raw, "integrations", integrations)
+		one.facts = facts{}
+		one.facts.scanValue(one.raw, 0)
+	}
+	return nil
+}
+
+// withDefault gives the object raw a member, or where it has one that is an object
+// too, what is missing in that. Anything that is not as it should be is left as it
+// is; the verdict on the item will say so.
+func withDefault(raw []byte, name string, value []byte) []byte {
+	if !isObject(raw) || !isObject(value) {
+		return raw
+	}
+	var own []byte
+	if frameObject(raw, 0, func(n, v []byte) {
+		if string(n) == name {
+			own = v
+		}
+	}) < 0 {
+		return raw
+	}
+	if own == nil {
+		return withMember(raw, `"`+name+`":`, value)
+	}
+	merged := mergeObjects(own, value)
+	at := cap(raw) - cap(own) // own is a part of raw
+	return slices.Concat(raw[:at], merged, raw[at+len(own):])
+}
+
+// mergeObjects adds to own the members of more that it does not have.
+func mergeObjects(own, more []byte) []byte {
+	if !isObject(own) {
+		return own
+	}
+	var names [][]byte
+	if frameObject(own, 0, func(n, _ []byte) { names = append(names, n) }) < 0 || len(names) > maxMembers {
+		return own
+	}
+	out := own
+	frameObject(more, 0, func(n, v []byte) {
+		if !slices.ContainsFunc(names, func(have []byte) bool { return bytes.Equal(have, n) }) {
+			out = withMember(out, `"`+string(n)+`":`, v)
+		}
+	})
+	return out
+}
+
+// withMember gives a copy of object with one more member at its end.
+func withMember(object []byte, name string, value []byte) []byte {
+	object = trimSpace(object)
+	body := object[:len(object)-1]
+	if last := trimSpace(body); len(last) > 1 {
+		return slices.Concat(body, []byte(","), []byte(name), value, []byte("}"))
+	}
+	return slices.Concat(body, []byte(name), value, []byte("}"))
+}
+
+// without gives object without a member.
+func without(object []byte, name string) []byte {
+	from, to := -1, -1
+	frameObject(object, 0, func(n, v []byte) {
+		if string(n) == name && from < 0 {
+			from, to = cap(object)-cap(n)-1, cap(object)-cap(v)+len(v)
+		}
+	})
+	if from < 0 {
+		return object
+	}
+	if i := skipSpace(object, to); i < len(object) && object[i] == ',' {
+		to = i + 1
+	} else if before := bytes.TrimRight(object[:from], " \t\r\n"); len(before) > 0 && before[len(before)-1] == ',' {
+		from = len(before) - 1
+	}
+	return slices.Concat(object[:from], object[to:])
+}

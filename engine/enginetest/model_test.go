@@ -1,0 +1,17 @@
+package enginetest_test
+
+import (
+	"testing"
+
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/enginetest"
+)
+
+func modelHarness() enginetest.Harness {
+	return enginetest.Harness{
+		Open:   func(testing.TB) engine.Engine { return enginetest.NewModel() },
+		Reopen: func(_ testing.TB, e engine.Engine) engine.Engine { return e.(*enginetest.Model).Reopen() },
+	}
+}
+
+func TestModelConforms(t *testing.T) { enginetest.Run(t, modelHarness()) }

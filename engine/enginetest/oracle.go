@@ -1,0 +1,379 @@
+package enginetest
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// oracle is the contract in its simplest form: a list of messages, gone through
+// from end to end at each question. It decides nothing about time or chance; it
+// is told the time, and says what may be. Model turns it into an engine, and the
+// model test asks it whether an engine's answers are fair.
+type oracle struct {
+	seq     int64 // the last place in the order of sending
+	deadSeq int64
+	entries []*entry // messages that are there, in the order of sending
+	records map[string]*record
+	letters []forebay.DeadLetter // in the order of dying
+	limits  map[string]engine.QueueLimits
+	buckets map[string]*bucket // by queue, and by queue and limit key
+	counts  map[string]*forebay.QueueStats
+}
+
+// entry is a message that is waiting, delayed or active.
+type entry struct {
+	msg        forebay.Message
+	seq        int64
+	sentAt     time.Time
+	due        time.Time // not handed out before
+	receipt    forebay.Receipt
+	until      time.Time // of the lease; with an empty receipt there is none
+	attempts   int       // failed
+	deliveries int
+	failures   []forebay.Cause
+}
+
+// record remembers an id or a dedup key. It holds until its window has passed and
+// the message is gone.
+type record struct {
+	id, queue string
+	payload   []byte
+	until     time.Time
+}
+
+// bucket is the token bucket of a rate.
+type bucket struct {
+	tokens float64
+	at     time.Time
+}
+
+func newOracle() *oracle {
+	return &oracle{
+		records: make(map[string]*record),
+		limits:  make(map[string]engine.QueueLimits),
+		buckets: make(map[string]*bucket),
+		counts:  make(map[string]*forebay.QueueStats),
+	}
+}
+
+func (o *oracle) count(queue string) *forebay.QueueStats {
+	if o.counts[queue] == nil {
+		o.counts[queue] = &forebay.QueueStats{Queue: queue}
+	}
+	return o.counts[queue]
+}
+
+// there tells whether a message is waiting, delayed, active or dead.
+func (o *oracle) there(id string) bool {
+	return o.entry(id) != nil || o.letter(id) != nil
+}
+
+func (o *oracle) entry(id string) *entry {
+	for _, e := range o.entries {
+		if e.msg.ID == id {
+			return e
+		}
+	}
+	return nil
+}
+
+func (o *oracle) letter(id string) *forebay.DeadLetter {
+	for i := range o.letters {
+		if o.letters[i].Message.ID == id {
+			return &o.letters[i]
+		}
+	}
+	return nil
+}
+
+// first finds what a message would be a duplicate of.
+func (o *oracle) first(m forebay.Message, now time.Time) *record {
+	for _, name := range recordNames(m) {
+		if r := o.records[name]; r != nil && (now.Before(r.until) || o.there(r.id)) {
+			return r
+		}
+	}
+	return nil
+}
+
+func recordNames(m forebay.Message) []string {
+	names := []string{"id " + m.ID}
+	if m.DedupKey != "" {
+		names = append(names, "key "+m.DedupKey)
+	}
+	return names
+}
+
+// send stores a valid message, or finds its first.
+func (o *oracle) send(m forebay.Message, now time.Time) forebay.SendResult {
+	stats := o.count(m.Queue)
+	if r := o.first(m, now); r != nil {
+		conflict := !bytes.Equal(r.payload, m.Payload)
+		stats.Duplicate++
+		if conflict {
+			stats.Conflict++
+		}
+		return forebay.SendResult{ID: r.id, Duplicate: true, Conflict: conflict}
+	}
+	o.store(m, now)
+	stats.Sent++
+	return forebay.SendResult{ID: m.ID}
+}
+
+func (o *oracle) store(m forebay.Message, now time.Time) {
+	m.Payload, m.Headers = bytes.Clone(m.Payload), maps.Clone(m.Headers)
+	r := &record{
+		id: m.ID, queue: m.Queue, payload: m.Payload,
+		until: now.Add(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)),
+	}
+	for _, name := range recordNames(m) {
+		o.records[name] = r
+	}
+	o.seq++
+	o.entries = append(o.entries, &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore})
+}
+
+func (e *entry) active(now time.Time) bool  { return e.receipt != "" && now.Before(e.until) }
+func (e *entry) delayed(now time.Time) bool { return !e.active(now) && now.Before(e.due) }
+
+// free tells whether a message may be handed out in a batch that has these
+// already, but for limits.
+func (o *oracle) free(e *entry, batch []*entry, now time.Time) bool {
+	if e.active(now) || e.delayed(now) {
+		return false
+	}
+	if e.msg.Group == "" {
+		return true
+	}
+	for _, other := range o.entries {
+		if other.msg.Queue != e.msg.Queue || other.msg.Group != e.msg.Group || slices.Contains(batch, other) {
+			continue
+		}
+		if other.seq < e.seq || other.active(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// within tells whether the limits let another one start.
+func (o *oracle) within(e *entry, now time.Time) bool {
+	l := o.limits[e.msg.Queue]
+	if l.Paused {
+		return false
+	}
+	all, sameKey := 0, 0
+	for _, other := range o.entries {
+		if other.msg.Queue == e.msg.Queue && other.active(now) {
+			all++
+			if other.msg.LimitKey == e.msg.LimitKey {
+				sameKey++
+			}
+		}
+	}
+	if l.Active > 0 && all >= l.Active || o.tokens(e.msg.Queue, "", l.Rate, now) < 1 {
+		return false
+	}
+	key := e.msg.LimitKey
+	return key == "" || (l.KeyActive == 0 || sameKey < l.KeyActive) && o.tokens(e.msg.Queue, key, l.KeyRate, now) >= 1
+}
+
+func bucketName(queue, key string) string { return queue + "\x00" + key }
+
+// tokens says what is in a bucket now; without a rate there is always enough.
+func (o *oracle) tokens(queue, key string, r engine.Rate, now time.Time) float64 {
+	if r.Count == 0 {
+		return 1
+	}
+	burst := float64(cmp.Or(r.Burst, 1))
+	b := o.buckets[bucketName(queue, key)]
+	if b == nil {
+		return burst
+	}
+	per := cmp.Or(r.Per, time.Second)
+	// A hair of rounding must not cost a whole token's time.
+	return min(burst, b.tokens+1e-9+float64(r.Count)*float64(now.Sub(b.at))/float64(per))
+}
+
+func (o *oracle) spend(queue, key string, r engine.Rate, now time.Time) {
+	if r.Count > 0 {
+		o.buckets[bucketName(queue, key)] = &bucket{tokens: o.tokens(queue, key, r, now) - 1, at: now}
+	}
+}
+
+// next is the best message to add to a batch: priority, then age. Nil: none.
+func (o *oracle) next(queue string, batch []*entry, now time.Time) *entry {
+	var best *entry
+	for _, e := range o.entries {
+		if e.msg.Queue != queue || !o.free(e, batch, now) || !o.within(e, now) {
+			continue
+		}
+		if best == nil || e.rank().Before(best.rank()) {
+			best = e
+		}
+	}
+	return best
+}
+
+func (e *entry) rank() time.Time {
+	return e.sentAt.Add(engine.Ageing * time.Duration(e.msg.Priority.Level()))
+}
+
+// lease hands a message out.
+func (o *oracle) lease(e *entry, receipt forebay.Receipt, until, now time.Time) forebay.Delivery {
+	l := o.limits[e.msg.Queue]
+	o.spend(e.msg.Queue, "", l.Rate, now)
+	if e.msg.LimitKey != "" {
+		o.spend(e.msg.Queue, e.msg.LimitKey, l.KeyRate, now)
+	}
+	e.receipt, e.until = receipt, until
+	e.deliveries++
+	return forebay.Delivery{
+		Message: e.msg, Receipt: receipt, Attempt: e.attempts + 1, Deliveries: e.deliveries,
+		SentAt: e.sentAt, LeaseUntil: until, Failures: slices.Clone(e.failures),
+	}
+}
+
+// holder finds the message whose lease a receipt is, while it is live.
+func (o *oracle) holder(r forebay.Receipt, now time.Time) *entry {
+	for _, e := range o.entries {
+		if r != "" && e.receipt == r && e.active(now) {
+			return e
+		}
+	}
+	return nil
+}
+
+// settle ends the lease of a message by a valid settlement.
+func (o *oracle) settle(e *entry, s forebay.Settlement, now time.Time) {
+	e.receipt, e.until, e.due = "", time.Time{}, now.Add(s.After)
+	switch s.Verdict {
+	case forebay.Ack:
+		o.remove(e)
+		o.count(e.msg.Queue).Completed++
+	case forebay.Retry:
+		e.attempts++
+		e.failures = append(e.failures, s.Cause)
+		e.failures = e.failures[max(0, len(e.failures)-forebay.MaxFailures):]
+	case forebay.Dead:
+		o.remove(e)
+		o.deadSeq++
+		o.letters = append(o.letters, forebay.DeadLetter{
+			Seq: o.deadSeq, Message: e.msg, Cause: s.Cause, Attempts: e.attempts + 1, Deliveries: e.deliveries,
+			Failures: e.failures, SentAt: e.sentAt, DiedAt: now,
+		})
+	}
+	for _, m := range s.Next {
+		o.send(m, now)
+	}
+}
+
+func (o *oracle) remove(e *entry) {
+	o.entries = slices.DeleteFunc(o.entries, func(other *entry) bool { return other == e })
+}
+
+// replay sends a dead letter again; discard removes it. False: no such one.
+func (o *oracle) replay(seq int64, now time.Time) bool {
+	i := slices.IndexFunc(o.letters, func(l forebay.DeadLetter) bool { return l.Seq == seq })
+	if i < 0 {
+		return false
+	}
+	l := o.letters[i]
+	o.letters = slices.Delete(o.letters, i, i+1)
+	o.seq++
+	o.entries = append(o.entries, &entry{msg: l.Message, seq: o.seq, sentAt: now})
+	return true
+}
+
+func (o *oracle) discard(seq int64) bool {
+	n := len(o.letters)
+	o.letters = slices.DeleteFunc(o.letters, func(l forebay.DeadLetter) bool { return l.Seq == seq })
+	return len(o.letters) < n
+}
+
+func (o *oracle) purge(queue string, now time.Time) int64 {
+	gone := make(map[string]bool)
+	o.entries = slices.DeleteFunc(o.entries, func(e *entry) bool {
+		drop := e.msg.Queue == queue && !e.active(now)
+		if drop {
+			gone[e.msg.ID] = true
+		}
+		return drop
+	})
+	maps.DeleteFunc(o.records, func(_ string, r *record) bool { return gone[r.id] })
+	return int64(len(gone))
+}
+
+// restart frees all leases, and counts from zero what counts since the opening.
+func (o *oracle) restart() {
+	for _, e := range o.entries {
+		e.receipt, e.until = "", time.Time{}
+	}
+	o.buckets = make(map[string]*bucket)
+	o.counts = make(map[string]*forebay.QueueStats)
+}
+
+func (o *oracle) stats(queue string, now time.Time) forebay.QueueStats {
+	s := forebay.QueueStats{Queue: queue}
+	if c := o.counts[queue]; c != nil {
+		s = *c
+	}
+	for _, e := range o.entries {
+		if e.msg.Queue != queue {
+			continue
+		}
+		s.Bytes += int64(len(e.msg.Payload))
+		switch {
+		case e.active(now):
+			s.Active++
+		case e.delayed(now):
+			s.Delayed++
+		default:
+			s.Waiting++
+			if s.Oldest.IsZero() || e.sentAt.Before(s.Oldest) {
+				s.Oldest = e.sentAt
+			}
+		}
+	}
+	for _, l := range o.letters {
+		if l.Message.Queue == queue {
+			s.Dead++
+		}
+	}
+	return s
+}
+
+func (o *oracle) locate(id string, now time.Time) engine.Location {
+	if e := o.entry(id); e != nil {
+		l := engine.Location{
+			Where: engine.WhereWaiting, Queue: e.msg.Queue, SentAt: e.sentAt,
+			Attempts: e.attempts, Deliveries: e.deliveries,
+		}
+		switch {
+		case e.active(now):
+			l.Where = engine.WhereActive
+		case e.delayed(now):
+			l.Where, l.NotBefore = engine.WhereDelayed, e.due
+		}
+		if n := len(e.failures); n > 0 {
+			l.Last = &e.failures[n-1]
+		}
+		return l
+	}
+	if d := o.letter(id); d != nil {
+		return engine.Location{
+			Where: engine.WhereDead, Queue: d.Message.Queue, SentAt: d.SentAt, Attempts: d.Attempts,
+			Deliveries: d.Deliveries, Last: &d.Cause, DeadSeq: d.Seq,
+		}
+	}
+	if r := o.records["id "+id]; r != nil && now.Before(r.until) {
+		return engine.Location{Where: engine.WhereDone, Queue: r.queue}
+	}
+	return engine.Location{Where: engine.WhereUnknown}
+}

@@ -28,6 +28,7 @@ type call struct {
 	items       []framed
 	single      bool // one object, not a batch of one
 	env         envelope
+	fallbackID  string // of an event that has none; empty: a new one
 
 	item     *item
 	payloads []byte // of all messages, one after the other
@@ -129,6 +130,9 @@ func (c *call) draft(i int, d *dialect, sent time.Time) *fault {
 		return bad
 	}
 	if out.ID == "" {
+		out.ID = c.fallbackID
+	}
+	if out.ID == "" {
 		id, err := uuid.NewV7()
 		if err != nil {
 			return &fault{codeRefused, "", "no id could be made: " + err.Error()}
@@ -191,7 +195,7 @@ func (c *call) cutPayloads() {
 // reject notes why an item is refused. Its bytes are copied: the store may still
 // read them when this call has ended.
 func (c *call) reject(i int, f *fault) {
-	raw := c.items[i].raw
+	raw := without(c.items[i].raw, "writeKey") // only hashes of keys are stored
 	id := c.item.anyID()
 	c.bad = append(c.bad, badrow.Row{
 		At: c.received, KeyID: c.key.ID, Dialect: c.dialect.rowName(), Index: i, EventID: id,

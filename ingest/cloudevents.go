@@ -30,6 +30,8 @@ func cloudField(name []byte) field {
 		return fUser
 	case "partitionkey":
 		return fPartition
+	case "data":
+		return fPayload
 	}
 	return fIgnored
 }
@@ -63,6 +65,7 @@ func draftCloud(_ *dialect, it *item, out *draft) *fault {
 		return bad
 	}
 	out.Payload = jsontext.Value(it.raw)
+	out.subject, out.subjectAt = it.value[fPayload], "/data"
 	return nil
 }
 

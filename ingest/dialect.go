@@ -48,6 +48,9 @@ var pointerToken = strings.NewReplacer("~", "~0", "/", "~1")
 type draft struct {
 	event.Event
 	group string
+
+	subject   []byte // what a schema looks at; nil: an empty object
+	subjectAt string // its JSON pointer
 	// said is the first thing that is odd and was accepted all the same.
 	said fault
 }

@@ -58,8 +58,8 @@ const (
 	fSource
 	fSpec
 	fPartition
-	fContext
-	fIntegrations
+	fProperties
+	fTraits
 	fieldCount
 )
 

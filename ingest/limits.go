@@ -3,6 +3,7 @@ package ingest
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -70,7 +71,8 @@ func (l *Limits) check() error {
 }
 
 // Times of an http.Server that carries the edge. They stop clients that send one
-// byte at a time: such a client holds a connection and a few KiB, for so long.
+// byte at a time: such a client holds a connection and a few KiB, for so long. There is
+// no WriteTimeout, since other routes of the server stream; the edge sets its own.
 const (
 	ReadHeaderTimeout = 5 * time.Second
 	ReadTimeout       = 15 * time.Second // of a small request; larger bodies get more, see bodyTime
@@ -81,6 +83,12 @@ const (
 	slowestBytes = 16 << 10 // a second; a body may take this pace at worst
 	writeTimeout = 30 * time.Second
 )
+
+// Guard sets these times on a server.
+func Guard(s *http.Server) {
+	s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = ReadHeaderTimeout, ReadTimeout, IdleTimeout
+	s.MaxHeaderBytes = MaxHeaderBytes
+}
 
 // bodyTime is how long a body of so many bytes may take to arrive.
 func bodyTime(size int64) time.Duration {

@@ -41,10 +41,10 @@ func segmentField(name []byte) field {
 		return fOriginal
 	case "sentAt":
 		return fSent
-	case "context":
-		return fContext
-	case "integrations":
-		return fIntegrations
+	case "properties":
+		return fProperties
+	case "traits":
+		return fTraits
 	}
 	return fIgnored
 }
@@ -88,6 +88,10 @@ func draftSegment(d *dialect, it *item, out *draft) *fault {
 		return bad
 	}
 	out.Payload = jsontext.Value(it.raw)
+	out.subject, out.subjectAt = it.value[fProperties], "/properties"
+	if verb == "identify" || verb == "group" {
+		out.subject, out.subjectAt = it.value[fTraits], "/traits"
+	}
 	return nil
 }
 

@@ -45,6 +45,12 @@ type Message struct {
 	DedupKey    string
 	DedupWindow time.Duration
 
+	// Fingerprint stands for what the message says, where its payload also has what
+	// may differ between two sendings of the same (the time of arrival, say). A
+	// duplicate with another fingerprint is a Conflict. Zero: a hash of the payload.
+	// It is not part of the message that is delivered.
+	Fingerprint uint64
+
 	Group    string // messages of one group run in order, one at a time
 	LimitKey string // the key of per-key limits (QueueLimits); empty: none
 

@@ -44,8 +44,8 @@ func (e *Event) Append(b []byte) ([]byte, error) {
 	}
 	at := func(name string, t time.Time) {
 		if !t.IsZero() {
-			b = append(b, name...)
-			b = t.UTC().AppendFormat(b, `"2006-01-02T15:04:05.999999999Z"`)
+			b = append(append(b, name...), '"')
+			b = append(t.UTC().AppendFormat(b, time.RFC3339Nano), '"')
 		}
 	}
 	quoted(`{"eventId":`, e.ID)

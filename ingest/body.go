@@ -46,14 +46,16 @@ func (c *call) readBody() *problem {
 	if size > limit {
 		return over()
 	}
-	if size < 0 || size > smallBody {
-		most := size
-		if size < 0 {
-			most = limit
-		}
-		// Not every writer can do this (tests, HTTP/2 without it); ReadTimeout stays.
-		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime(most)))
+	if size == 0 {
+		c.wire = c.wire[:0]
+		return nil
 	}
+	most := size
+	if size < 0 {
+		most = limit
+	}
+	// Not every writer can do this; those of net/http's server can.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime(most)))
 	next := int64(firstRead)
 	if size >= 0 {
 		next = min(next, size+1)

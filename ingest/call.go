@@ -151,7 +151,8 @@ func (c *call) add(i int, d *dialect, out *draft) *fault {
 	c.ends = append(c.ends, len(payloads))
 	c.index = append(c.index, i)
 	c.msgs = append(c.msgs, forebay.Message{
-		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: kind(out.Type), Group: out.group,
+		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: kind(out.Type), Group: out.group, DedupWindow: c.edge.cfg.DedupWindow,
+		Fingerprint: out.fingerprint(),
 	})
 	c.warn(i, d, out)
 	return nil

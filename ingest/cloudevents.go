@@ -65,7 +65,7 @@ func draftCloud(_ *dialect, it *item, out *draft) *fault {
 		return bad
 	}
 	out.Payload = jsontext.Value(it.raw)
-	out.subject, out.subjectAt = it.value[fPayload], "/data"
+	out.content, out.subject, out.subjectAt = it.raw, it.value[fPayload], "/data"
 	return nil
 }
 

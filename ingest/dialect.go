@@ -1,7 +1,10 @@
 package ingest
 
 import (
+	"encoding/binary"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
 
 	"github.com/forebayhq/forebay/event"
 )
@@ -49,10 +52,31 @@ type draft struct {
 	event.Event
 	group string
 
+	content   []byte // what makes it another event, see fingerprint
 	subject   []byte // what a schema looks at; nil: an empty object
 	subjectAt string // its JSON pointer
 	// said is the first thing that is odd and was accepted all the same.
 	said fault
+}
+
+// fingerprint is of what the client says about the event itself. When it sends the
+// event again, the times of sending and of arrival differ, and say nothing.
+func (d *draft) fingerprint() uint64 {
+	var h xxhash.Digest
+	h.Reset()
+	for _, s := range [...]string{d.Type, d.UserID, d.group} {
+		_, _ = h.WriteString(s) // never fails
+		_, _ = h.WriteString("\x00")
+	}
+	said := d.OriginalAt
+	if said.IsZero() {
+		said = d.OccurredAt
+	}
+	var at [8]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(said.UnixNano()))
+	_, _ = h.Write(at[:])
+	_, _ = h.Write(d.content)
+	return h.Sum64()
 }
 
 // isObject tells whether a raw JSON value is an object; absent is not.

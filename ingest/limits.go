@@ -3,7 +3,6 @@ package ingest
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -71,26 +70,20 @@ func (l *Limits) check() error {
 }
 
 // Times of an http.Server that carries the edge. They stop clients that send one
-// byte at a time: such a client holds a connection and a few KiB, for so long. There is
-// no WriteTimeout, since other routes of the server stream; the edge sets its own.
+// byte at a time: such a client holds a connection and a few KiB, for so long.
+// There is no ReadTimeout and no WriteTimeout, since they would end the streams of
+// other routes; the edge sets a deadline for each body and each long answer.
 const (
 	ReadHeaderTimeout = 5 * time.Second
-	ReadTimeout       = 15 * time.Second // of a small request; larger bodies get more, see bodyTime
 	IdleTimeout       = 75 * time.Second
 	MaxHeaderBytes    = 16 << 10
 
-	smallBody    = 64 << 10
-	slowestBytes = 16 << 10 // a second; a body may take this pace at worst
+	bodyTimeout  = 15 * time.Second
+	slowestBody  = 16 << 10 // bytes a second; a large body may take this pace at worst
 	writeTimeout = 30 * time.Second
 )
 
-// Guard sets these times on a server.
-func Guard(s *http.Server) {
-	s.ReadHeaderTimeout, s.ReadTimeout, s.IdleTimeout = ReadHeaderTimeout, ReadTimeout, IdleTimeout
-	s.MaxHeaderBytes = MaxHeaderBytes
-}
-
 // bodyTime is how long a body of so many bytes may take to arrive.
 func bodyTime(size int64) time.Duration {
-	return ReadTimeout + time.Duration(size/slowestBytes)*time.Second
+	return bodyTimeout + time.Duration(size/slowestBody)*time.Second
 }

@@ -68,7 +68,7 @@ func draftNative(_ *dialect, it *item, out *draft) *fault {
 		return &fault{codeWrongType, "/payload", "payload is " + kindOf(payload) + "; an object is needed"}
 	}
 	out.Payload = jsontext.Value(payload)
-	out.subject, out.subjectAt = payload, "/payload"
+	out.content, out.subject, out.subjectAt = payload, payload, "/payload"
 	return nil
 }
 

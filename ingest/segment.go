@@ -92,6 +92,7 @@ func draftSegment(d *dialect, it *item, out *draft) *fault {
 	if verb == "identify" || verb == "group" {
 		out.subject, out.subjectAt = it.value[fTraits], "/traits"
 	}
+	out.content = out.subject
 	return nil
 }
 

@@ -40,9 +40,12 @@ func (b *batches) take(items []*item) {
 	b.weigh(items, 1)
 }
 
-func (b *batches) next(now time.Time) ([]*item, time.Time) {
+func (b *batches) next(now time.Time, settling bool) ([]*item, time.Time) {
 	if b.running >= b.concurrency || len(b.open) == 0 {
 		return nil, time.Time{}
+	}
+	if b.suspect > 0 && (b.running > 0 || settling) {
+		return nil, time.Time{} // nothing done may be lost with the next one
 	}
 	full := len(b.open) >= b.most || b.size >= b.bytes || b.suspect > 0
 	if due := b.open[0].at.Add(b.wait); !full && now.Before(due) {

@@ -10,8 +10,9 @@ type dispatcher interface {
 	// take books what came.
 	take(items []*item)
 	// next gives what one handler should do now; nil: nothing, but perhaps so
-	// at a later moment (zero: not before another call).
-	next(now time.Time) (items []*item, at time.Time)
+	// at a later moment (zero: not before another call). settling: not every
+	// verdict so far is stored.
+	next(now time.Time, settling bool) (items []*item, at time.Time)
 	// done books what ended, begun or not. It returns items at hand that must
 	// be released, since one before them in their group will come again.
 	done(items []*item) (release []*item)

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -21,12 +20,12 @@ type loop struct {
 	receiver *receiver
 	keeper   *keeper
 	settler  *settler
-	mostHeld int
 
-	atHand atomic.Int64  // received and not yet gone; the settler counts down
-	freed  chan struct{} // something has gone
-	got    chan received
-	done   chan result // has room for every work that may run, so that nobody hangs on it
+	// Where settling is slower than handling, receiving waits for it.
+	mostUnsettled int
+
+	got  chan received
+	done chan result // has room for every work that may run, so that nobody hangs on it
 
 	asking  bool // a receive is open
 	running map[*work]struct{}
@@ -49,7 +48,6 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 	l := &loop{
 		w:        w,
 		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, log: w.log},
-		freed:    make(chan struct{}, 1),
 		got:      make(chan received, 1),
 		done:     make(chan result, w.cfg.Concurrency),
 		running:  make(map[*work]struct{}),
@@ -57,17 +55,17 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 	}
 	if w.cfg.Batch != nil {
 		l.dispatch = newBatches(&w.cfg)
-		l.mostHeld = (w.cfg.Concurrency + 2) * w.cfg.BatchMax
+		l.mostUnsettled = 2 * w.cfg.Concurrency * w.cfg.BatchMax
 	} else {
 		l.dispatch = newSingles(w.cfg.Concurrency)
-		l.mostHeld = 4*w.cfg.Concurrency + 1000
+		l.mostUnsettled = 2*w.cfg.Concurrency + 1000
 	}
 	lost := w.cfg.Observe.LeaseLost
 	if lost == nil {
 		lost = func(forebay.Delivery) {}
 	}
 	l.keeper = newKeeper(w.b, w.cfg.Lease, lost)
-	l.settler = newSettler(w.b, l.keeper, w.cfg.Observe, l.left)
+	l.settler = newSettler(w.b, l.keeper, w.cfg.Observe)
 	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return l
 }
@@ -113,7 +111,7 @@ func (l *loop) consume(receiving context.Context) (hung []*work) {
 			l.take(got)
 		case r := <-l.done:
 			l.finish(r)
-		case <-l.freed:
+		case <-l.settler.freed:
 		case <-l.timer.C:
 		case <-ended:
 			ended = nil
@@ -135,7 +133,7 @@ func (l *loop) consume(receiving context.Context) (hung []*work) {
 // begin starts what may start now.
 func (l *loop) begin() {
 	for {
-		items, at := l.dispatch.next(time.Now())
+		items, at := l.dispatch.next(time.Now(), l.settler.pending.Load() > 0)
 		if len(items) == 0 {
 			if !at.IsZero() {
 				l.timer.Reset(time.Until(at))
@@ -220,7 +218,7 @@ func (l *loop) release(items []*item) {
 
 // ask opens a receive if there is room for what it may bring.
 func (l *loop) ask(ctx context.Context) {
-	room := min(l.dispatch.room(), l.mostHeld-int(l.atHand.Load()))
+	room := min(l.dispatch.room(), l.mostUnsettled-int(l.settler.pending.Load()))
 	if l.asking || room <= 0 {
 		return
 	}
@@ -241,25 +239,12 @@ func (l *loop) take(got received) {
 		return
 	}
 	items := wrap(got.ds, l.w.cfg.Lease)
-	l.atHand.Add(int64(len(items)))
 	l.keeper.hold(items)
 	if l.draining {
 		l.release(items)
 		return
 	}
 	l.dispatch.take(items)
-}
-
-// left is called by the settler.
-func (l *loop) left(n int) {
-	if n == 0 {
-		return
-	}
-	l.atHand.Add(-int64(n))
-	select {
-	case l.freed <- struct{}{}:
-	default:
-	}
 }
 
 func (l *loop) drain() {

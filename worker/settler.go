@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -24,8 +25,9 @@ type settler struct {
 	b       *broker.Broker
 	keeper  *keeper
 	observe Observe
-	left    func(n int) // so many items have left
+	freed   chan struct{} // signalled when items have left
 	wake    chan struct{}
+	pending atomic.Int64 // items that have come and not left
 
 	mu     sync.Mutex
 	queue  []ending
@@ -37,11 +39,28 @@ type settler struct {
 	unstored int
 }
 
-func newSettler(b *broker.Broker, k *keeper, o Observe, left func(int)) *settler {
-	return &settler{b: b, keeper: k, observe: o, left: left, wake: make(chan struct{}, 1)}
+func newSettler(b *broker.Broker, k *keeper, o Observe) *settler {
+	return &settler{b: b, keeper: k, observe: o, freed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
 }
 
 func (s *settler) add(es []ending) {
+	s.pending.Add(int64(len(es)))
+	s.queueUp(es)
+}
+
+// left books items that are gone.
+func (s *settler) left(n int) {
+	if n == 0 {
+		return
+	}
+	s.pending.Add(-int64(n))
+	select {
+	case s.freed <- struct{}{}:
+	default:
+	}
+}
+
+func (s *settler) queueUp(es []ending) {
 	s.mu.Lock()
 	s.queue = append(s.queue, es...)
 	s.mu.Unlock()
@@ -171,7 +190,7 @@ func (s *settler) failed(es []ending, err error) {
 		items[i] = es[i].it
 	}
 	s.keeper.hold(items)
-	s.add(es)
+	s.queueUp(es)
 }
 
 // ended books the answer for one verdict. It is false when the verdict will be
@@ -189,7 +208,7 @@ func (s *settler) ended(e ending, err error) bool {
 	default:
 		e.tries++
 		e.after = time.Now().Add(backoff(e.tries))
-		s.add([]ending{e})
+		s.queueUp([]ending{e})
 		return false
 	}
 	return true

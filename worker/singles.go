@@ -6,7 +6,7 @@ import "time"
 type singles struct {
 	concurrency int
 	running     int
-	ready       []*item
+	ready       []*item            // may begin now, in order
 	groups      map[string][]*item // a key for each group with an item ready or running; behind it what waits
 }
 
@@ -29,7 +29,7 @@ func (s *singles) take(items []*item) {
 	}
 }
 
-func (s *singles) next(time.Time) ([]*item, time.Time) {
+func (s *singles) next(time.Time, bool) ([]*item, time.Time) {
 	if len(s.ready) == 0 || s.running >= s.concurrency {
 		return nil, time.Time{}
 	}

@@ -125,10 +125,11 @@ func (it *item) walk(index func(name []byte) field) error {
 	d := it.dec
 	d.Reset(&it.src)
 	if d.PeekKind() != '{' {
-		if _, err := d.ReadValue(); err != nil {
+		v, err := d.ReadValue()
+		if err != nil {
 			return err
 		}
-		return &fault{codeNotObject, "", "this is a JSON value of another kind; an object is needed"}
+		return &fault{codeNotObject, "", "this is " + kindOf(v) + "; an object is needed"}
 	}
 	if _, err := d.ReadToken(); err != nil {
 		return err
@@ -320,6 +321,8 @@ func kindOf(v []byte) string {
 		return "a string"
 	case 't', 'f':
 		return "a boolean"
+	case 'n':
+		return "null"
 	}
 	return "a number"
 }

@@ -166,7 +166,7 @@ func TestKillerIsSingledOut(t *testing.T) {
 			s.restart()
 		}
 		s.want("waiting", s.stats().Waiting, 0)
-		dead, err := s.broker.Dead(t.Context(), engine.DeadQuery{Queue: queue})
+		dead, err := s.broker.Dead(s.t.Context(), engine.DeadQuery{Queue: queue})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -129,6 +129,10 @@ func (k *keeper) collect() []*item {
 	return due
 }
 
+// margin is how much before its end a lease that cannot be renewed is given up,
+// so that the handler stops before another one begins.
+func (k *keeper) margin() time.Duration { return k.lease / 50 }
+
 func (k *keeper) untilNext() (time.Duration, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,7 +151,8 @@ func (k *keeper) extend(due []*item) {
 		receipts[i] = it.d.Receipt
 	}
 	before := time.Now() // the lease counts from the call, at the earliest
-	ctx, cancel := context.WithTimeout(context.Background(), k.lease/3)
+	left := due[0].deadline.Sub(before) - k.margin()
+	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, k.margin()), k.lease/3))
 	errs, err := k.b.Extend(ctx, receipts, k.lease)
 	cancel()
 	for _, it := range k.answer(due, before, errs, err) {
@@ -173,11 +178,11 @@ func (k *keeper) answer(due []*item, before time.Time, errs []error, err error) 
 			k.plan(it)
 		case !held:
 			// It is being settled: the engine will say whether it is still ours.
-		case forebay.CodeOf(e) == forebay.CodeLeaseLost, now.After(it.deadline):
+		case forebay.CodeOf(e) == forebay.CodeLeaseLost, !now.Before(it.deadline.Add(-k.margin())):
 			k.lose(it)
 			lost = append(lost, it)
 		default:
-			it.due = now.Add(k.lease / 12)
+			it.due = now.Add(min(k.lease/12, it.deadline.Sub(now)-k.margin()))
 		}
 	}
 	close(k.flight)

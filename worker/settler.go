@@ -36,7 +36,7 @@ type settler struct {
 	// Owned by run.
 	pause    time.Time // no call before; the one before failed as a whole
 	failures int       // whole calls in a row
-	unstored int
+	unstored int       // verdicts that nobody will store any more
 }
 
 func newSettler(b *broker.Broker, k *keeper, o Observe) *settler {
@@ -101,7 +101,11 @@ func (s *settler) run(ctx context.Context) int {
 		case <-s.wake:
 		case <-timer.C:
 		case <-ctx.Done():
-			s.giveUp(context.Cause(ctx))
+			s.mu.Lock()
+			rest := s.queue
+			s.queue = nil
+			s.mu.Unlock()
+			s.giveUp(rest, context.Cause(ctx))
 			return s.unstored
 		}
 	}
@@ -177,10 +181,7 @@ const settleTimeout = 10 * time.Second
 // done again.
 func (s *settler) failed(es []ending, err error) {
 	if forebay.CodeOf(err) == forebay.CodeClosed {
-		for _, e := range es {
-			s.giveUpOne(e, err)
-		}
-		s.left(len(es))
+		s.giveUp(es, err)
 		return
 	}
 	s.failures++
@@ -204,7 +205,7 @@ func (s *settler) ended(e ending, err error) bool {
 	case code == forebay.CodeLeaseLost:
 		s.keeper.lost(e.it.d)
 	case code == forebay.CodeInvalid || code == forebay.CodeTooLarge || !time.Now().Before(e.it.deadline):
-		s.giveUpOne(e, err)
+		s.forget(e, err)
 	default:
 		e.tries++
 		e.after = time.Now().Add(backoff(e.tries))
@@ -214,21 +215,19 @@ func (s *settler) ended(e ending, err error) bool {
 	return true
 }
 
-func (s *settler) giveUp(err error) {
-	s.mu.Lock()
-	queue := s.queue
-	s.queue, s.closed = nil, true
-	s.mu.Unlock()
-	for _, e := range queue {
+// giveUp is for verdicts that nobody will store any more.
+func (s *settler) giveUp(es []ending, err error) {
+	for _, e := range es {
 		if !e.it.lost.Load() {
-			s.giveUpOne(e, err)
+			s.unstored++
+			s.forget(e, err)
 		}
 	}
-	s.left(len(queue))
+	s.left(len(es))
 }
 
-func (s *settler) giveUpOne(e ending, err error) {
-	s.unstored++
+// forget leaves a delivery to the end of its lease.
+func (s *settler) forget(e ending, err error) {
 	if s.observe.SettleFailed != nil {
 		s.observe.SettleFailed(e.it.d, err)
 	}

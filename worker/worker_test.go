@@ -74,7 +74,7 @@ func TestRetryUntilDead(t *testing.T) {
 		s.want("attempts", seen.all(), "[1 at 0s 2 at 1s 3 at 3s 4 at 7s]")
 		s.want("verdicts", s.verdicts(), "[m1:retry m1:retry m1:retry m1:dead]")
 		s.finish()
-		dead, err := s.broker.Dead(t.Context(), engine.DeadQuery{Queue: queue})
+		dead, err := s.broker.Dead(s.t.Context(), engine.DeadQuery{Queue: queue})
 		if err != nil || len(dead) != 1 {
 			t.Fatalf("dead letters: %v, %v", dead, err)
 		}
@@ -98,7 +98,7 @@ func TestPanicIsAFailureOfItsItem(t *testing.T) {
 		pass(time.Second)
 		s.finish()
 		s.want("completed", s.stats().Completed, 2)
-		dead, err := s.broker.Dead(t.Context(), engine.DeadQuery{Queue: queue})
+		dead, err := s.broker.Dead(s.t.Context(), engine.DeadQuery{Queue: queue})
 		if err != nil || len(dead) != 1 {
 			t.Fatalf("dead letters: %v, %v", dead, err)
 		}

@@ -1,0 +1,190 @@
+// Package api is the admin interface over HTTP: queues, dead letters, bad rows,
+// keys, where an event is, health, readiness and metrics; and a client of it.
+//
+// It promises an OpenAPI 3.1 document that is made from the code that answers,
+// errors as RFC 9457 problems with our codes, bounded answers, and that nobody gets
+// in by default who should not: beyond loopback, or as soon as there is a key, a
+// caller shows an admin key; without keys only this machine is let in, and no web
+// page that happens to run on it.
+//
+// It refuses to know engines and sinks: it speaks to the broker, and asks whatever
+// finds events.
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/badrow"
+	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/keyring"
+)
+
+// callTimeout bounds each call; what a long replay has not done by then it says.
+const callTimeout = time.Minute
+
+// Finder finds what a sink has written.
+type Finder interface {
+	Find(ctx context.Context, eventID string) (event.Event, bool, error)
+}
+
+// Check is one thing that must work, or should.
+type Check struct {
+	Name     string
+	Run      func(context.Context) error
+	Optional bool // told, but no reason to be not ready: a sink may be away for a while
+}
+
+// Latency is how fast events were accepted lately.
+type Latency struct {
+	Count int64   `json:"count" doc:"Requests that the quantiles are of."`
+	P50ms float64 `json:"p50ms"`
+	P99ms float64 `json:"p99ms"`
+}
+
+// Config of an API. Broker, Ring and Bad are needed.
+type Config struct {
+	Broker *broker.Broker
+	Ring   *keyring.Ring
+	Bad    *badrow.Store
+
+	// ReplayBad validates rows again and sends them: a nil entry means that the
+	// event is on its queue, or was before. Nil: bad rows cannot be replayed here.
+	ReplayBad func(context.Context, []badrow.Row) ([]error, error)
+	Sink      Finder         // nil: there is none to look at
+	Checks    []Check        // for /readyz, in this order
+	Metrics   http.Handler   // at /metrics; nil: none
+	Accept    func() Latency // for the overview; nil: none
+
+	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
+	Loopback bool   // the listener is reachable from this machine only
+	Version  string // of the program
+	Logger   *slog.Logger
+	Now      func() time.Time // default time.Now
+}
+
+// API answers the admin routes. It is safe for concurrent use.
+type API struct {
+	cfg      Config
+	mux      *http.ServeMux // of what is below /api/
+	spec     []byte
+	started  time.Time
+	draining atomic.Bool
+	cross    *http.CrossOriginProtection
+
+	limits sync.Mutex // one change of a queue's limits at a time
+}
+
+// New makes an API. It is reachable once it is registered.
+func New(cfg Config) (*API, error) {
+	if cfg.Broker == nil || cfg.Ring == nil || cfg.Bad == nil {
+		return nil, forebay.Errorf(forebay.CodeInvalid, "api: new", "broker, key ring and bad rows are needed")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
+	var err error
+	a.spec, err = a.routes()
+	return a, err
+}
+
+// Register puts the routes on a mux.
+func (a *API) Register(mux *http.ServeMux) {
+	mux.Handle("/api/", a.guard(a.mux))
+	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/openapi+json")
+		w.Write(a.spec) // a client that has gone needs no answer
+	})
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /readyz", a.readyz)
+	if a.cfg.Metrics != nil {
+		mux.Handle("GET /metrics", a.guard(a.cfg.Metrics))
+	}
+}
+
+// Drain makes /readyz answer 503 from now on; everything else goes on.
+func (a *API) Drain() { a.draining.Store(true) }
+
+// routes registers the operations and gives the OpenAPI document.
+func (a *API) routes() ([]byte, error) {
+	cfg := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			Info: &huma.Info{
+				Title:       "Forebay admin API",
+				Version:     a.cfg.Version,
+				Description: "Queues, dead letters, bad rows, keys and health of one Forebay server.",
+			},
+			Components: &huma.Components{SecuritySchemes: map[string]*huma.SecurityScheme{
+				"key": {Type: "http", Scheme: "bearer", Description: "An admin key. Needed beyond loopback, and as soon as there is a key."},
+			}},
+			Security: []map[string][]string{{"key": {}}, {}},
+		},
+		Formats:                      map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+		Transformers:                 []huma.Transformer{asProblem},
+	}
+	h := humago.New(a.mux, cfg)
+	a.queueRoutes(h)
+	a.deadRoutes(h)
+	a.badRoutes(h)
+	a.keyRoutes(h)
+	a.eventRoutes(h)
+	a.overviewRoutes(h)
+	a.mux.HandleFunc("/api/", a.noRoute)
+	schemas := h.OpenAPI().Components.Schemas
+	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
+	delete(schemas.Map(), "ErrorModel") // answers are Problems, see asProblem
+	delete(schemas.Map(), "ErrorDetail")
+	return h.OpenAPI().MarshalJSON()
+}
+
+// noRoute answers what no operation does, in our form.
+func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
+	probe := r.Clone(r.Context())
+	for _, probe.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		if _, pattern := a.mux.Handler(probe); pattern != "/api/" {
+			w.Header().Add("Allow", probe.Method)
+		}
+	}
+	if allow := w.Header().Values("Allow"); len(allow) > 0 {
+		newProblem(http.StatusMethodNotAllowed, forebay.CodeInvalid, r.Method+" is not for "+r.URL.Path).write(w)
+		return
+	}
+	newProblem(http.StatusNotFound, forebay.CodeNotFound, "there is no "+r.URL.Path+"; see /openapi.json").write(w)
+}
+
+// operation fills what all operations have in common.
+func operation(method, path, id, summary string) huma.Operation {
+	return huma.Operation{
+		Method: method, Path: path, OperationID: id, Summary: summary,
+		Responses: map[string]*huma.Response{"default": {
+			Description: "What is wrong, as RFC 9457 says",
+			Content:     map[string]*huma.MediaType{problemType: {Schema: &huma.Schema{Ref: "#/components/schemas/Problem"}}},
+		}},
+	}
+}
+
+// answer wraps a body for huma.
+type answer[T any] struct{ Body T }
+
+func reply[T any](v T, err error) (*answer[T], error) {
+	if err != nil {
+		return nil, problemOf(err)
+	}
+	return &answer[T]{v}, nil
+}

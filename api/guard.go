@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/keyring"
+)
+
+// Who is let in:
+//
+//	a secret is shown       the token of this start, or a live admin key; else 401
+//	none, but one is needed 401 (there is a key, or the listener is not loopback)
+//	none is needed          only where the Host is this machine, so that a name that
+//	                        somebody points at 127.0.0.1 gets nothing (DNS rebinding),
+//	                        and no page of another origin changes anything (CSRF)
+//
+// A web page cannot show a secret that it does not know, so the first line needs
+// no look at origins.
+
+type callerKey struct{}
+
+// caller says who makes a call, for the log.
+func caller(ctx context.Context) string {
+	who, _ := ctx.Value(callerKey{}).(string)
+	return who
+}
+
+func (a *API) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		who, problem := a.admit(r)
+		if problem != nil {
+			if problem.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="forebay"`)
+			}
+			problem.write(w)
+			return
+		}
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callerKey{}, who), callTimeout)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// admit says who calls, or why he is refused.
+func (a *API) admit(r *http.Request) (who string, refused *Problem) {
+	if secret, shown := bearer(r); shown {
+		if a.cfg.Token != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(a.cfg.Token)) == 1 {
+			return "this machine", nil
+		}
+		key, err := a.cfg.Ring.Authenticate(secret, keyring.ScopeAdmin)
+		if err != nil {
+			return "", problemOf(err)
+		}
+		return key.ID + " (" + key.Name + ")", nil
+	}
+	if a.cfg.Ring.Required() || !a.cfg.Loopback {
+		p := newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "an admin key is needed here")
+		p.Hint = "send it as Authorization: Bearer <key>; forebay keys add --scope admin makes one"
+		return "", p
+	}
+	if !isLoopback(r.Host) {
+		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
+			"without keys, only requests to localhost are answered, not to "+r.Host)
+	}
+	if a.cross.Check(r) != nil {
+		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
+			"without keys, pages of other origins change nothing here")
+	}
+	return "anyone on this machine", nil
+}
+
+func bearer(r *http.Request) (secret string, shown bool) {
+	h := r.Header.Get("Authorization")
+	scheme, secret, _ := strings.Cut(h, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", h != ""
+	}
+	return strings.TrimSpace(secret), true
+}
+
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && ip.Unmap().IsLoopback()
+}

@@ -1,0 +1,114 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forebayhq/forebay"
+)
+
+const problemType = "application/problem+json"
+
+// Problem is an error as RFC 9457 says, with our code.
+type Problem struct {
+	Type   string       `json:"type" example:"about:blank"`
+	Title  string       `json:"title" example:"Not Found"`
+	Status int          `json:"status" example:"404"`
+	Code   forebay.Code `json:"code" example:"not_found" doc:"What to switch on."`
+	Detail string       `json:"detail,omitempty" doc:"What is wrong, for people."`
+	Field  string       `json:"field,omitempty" doc:"The part of the input that is wrong."`
+	Hint   string       `json:"hint,omitempty" doc:"What to do next."`
+	Errors []Wrong      `json:"errors,omitempty" doc:"Everything that is wrong with the input."`
+}
+
+// Wrong is one thing that is wrong with the input.
+type Wrong struct {
+	In      string `json:"in" example:"body" doc:"path, query, header or body"`
+	Pointer string `json:"pointer" example:"/seqs/0" doc:"A JSON pointer into it."`
+	Message string `json:"message"`
+}
+
+func (p *Problem) Error() string             { return p.Detail }
+func (p *Problem) GetStatus() int            { return p.Status }
+func (p *Problem) ContentType(string) string { return problemType }
+
+func newProblem(status int, code forebay.Code, detail string) *Problem {
+	return &Problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Code: code, Detail: detail}
+}
+
+// problemOf maps our codes to HTTP, here and nowhere else.
+func problemOf(err error) *Problem {
+	code := forebay.CodeOf(err)
+	status := http.StatusInternalServerError
+	switch code {
+	case forebay.CodeInvalid:
+		status = http.StatusBadRequest
+	case forebay.CodeNotFound:
+		status = http.StatusNotFound
+	case forebay.CodeLeaseLost, forebay.CodeInUse, forebay.CodeTooNew:
+		status = http.StatusConflict
+	case forebay.CodeUnsupported:
+		status = http.StatusNotImplemented
+	case forebay.CodeClosed, forebay.CodeFull, forebay.CodeUnavailable:
+		status = http.StatusServiceUnavailable
+	case forebay.CodeUnauthorized:
+		status = http.StatusUnauthorized
+	case forebay.CodeLimited:
+		status = http.StatusTooManyRequests
+	case forebay.CodeTooLarge:
+		status = http.StatusRequestEntityTooLarge
+	case forebay.CodeInternal:
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+			status, code = http.StatusServiceUnavailable, forebay.CodeUnavailable
+		}
+	}
+	p := newProblem(status, code, err.Error())
+	var e *forebay.Error
+	if errors.As(err, &e) {
+		p.Field, p.Hint = e.Field, e.Hint
+		p.Detail = strings.TrimSuffix(p.Detail, " ("+e.Field+")")
+	}
+	return p
+}
+
+func (p *Problem) write(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p) // a client that has gone needs no answer
+}
+
+// asProblem turns what huma says of wrong input into our form.
+func asProblem(_ huma.Context, _ string, v any) (any, error) {
+	e, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	code := forebay.CodeInvalid
+	switch {
+	case e.Status == http.StatusRequestEntityTooLarge:
+		code = forebay.CodeTooLarge
+	case e.Status >= http.StatusInternalServerError:
+		code = forebay.CodeInternal
+	}
+	p := newProblem(e.Status, code, e.Detail)
+	for _, d := range e.Errors {
+		in, pointer := pointerOf(d.Location)
+		p.Errors = append(p.Errors, Wrong{In: in, Pointer: pointer, Message: d.Message})
+	}
+	return p, nil
+}
+
+// pointerOf turns "body.items[3].tags" into "body" and "/items/3/tags".
+func pointerOf(location string) (in, pointer string) {
+	in, rest, _ := strings.Cut(location, ".")
+	if rest == "" {
+		return in, ""
+	}
+	rest = strings.NewReplacer("~", "~0", "/", "~1", ".", "/", "[", "/", "]", "").Replace(rest)
+	return in, "/" + rest
+}

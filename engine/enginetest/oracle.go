@@ -37,6 +37,7 @@ type entry struct {
 	attempts   int       // failed
 	deliveries int
 	failures   []forebay.Cause
+	replayed   bool
 }
 
 // record remembers an id or a dedup key. It holds until its window has passed and
@@ -45,6 +46,7 @@ type record struct {
 	id, queue string
 	payload   []byte
 	until     time.Time
+	loose     bool // its message was discarded: it may hold on, or not
 }
 
 // bucket is the token bucket of a rate.
@@ -165,8 +167,8 @@ func (o *oracle) free(e *entry, batch []*entry, now time.Time) bool {
 // within tells whether the limits let another one start.
 func (o *oracle) within(e *entry, now time.Time) bool {
 	l := o.limits[e.msg.Queue]
-	if l.Paused {
-		return false
+	if l.Paused || l == (engine.QueueLimits{}) {
+		return !l.Paused
 	}
 	all, sameKey := 0, 0
 	for _, other := range o.entries {
@@ -287,13 +289,22 @@ func (o *oracle) replay(seq int64, now time.Time) bool {
 	l := o.letters[i]
 	o.letters = slices.Delete(o.letters, i, i+1)
 	o.seq++
-	o.entries = append(o.entries, &entry{msg: l.Message, seq: o.seq, sentAt: now})
+	o.entries = append(o.entries, &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true})
 	return true
 }
 
 func (o *oracle) discard(seq int64) bool {
 	n := len(o.letters)
-	o.letters = slices.DeleteFunc(o.letters, func(l forebay.DeadLetter) bool { return l.Seq == seq })
+	o.letters = slices.DeleteFunc(o.letters, func(l forebay.DeadLetter) bool {
+		if l.Seq == seq {
+			for _, name := range recordNames(l.Message) {
+				if r := o.records[name]; r != nil && r.id == l.Message.ID {
+					r.loose = true
+				}
+			}
+		}
+		return l.Seq == seq
+	})
 	return len(o.letters) < n
 }
 

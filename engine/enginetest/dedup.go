@@ -60,6 +60,7 @@ func dedupAfterAck(v *env) {
 	d := v.one("a")
 	v.duplicate(v.send(msg("a"))[0], "a", false)
 	v.ack(d)
+	v.pass(v.unit)
 	v.duplicate(v.send(msg("a"))[0], "a", false)
 	v.none()
 }

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -50,10 +51,8 @@ func priorityAgeing(v *env) {
 	}
 	// urgent0 to urgent8 are older than the patient one less nine levels; with
 	// urgent9 it is a tie.
-	for place, id := range got {
-		if id == "patient" && place != 9 && place != 10 {
-			v.failf("the message of level 9 came at place %d: %v", place, got)
-		}
+	if place := slices.Index(got, "patient"); place != 9 && place != 10 {
+		v.failf("the message of level 9 came at place %d: %v", place, got)
 	}
 }
 

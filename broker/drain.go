@@ -1,18 +1,11 @@
 package broker
 
 import (
-	"context"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/forebayhq/forebay"
-)
-
-// Bounds of RetryAfter.
-const (
-	MinRetryAfter = time.Second
-	MaxRetryAfter = 5 * time.Minute
 )
 
 // DrainRate is how many messages a second left the queue for good (acked or
@@ -23,25 +16,6 @@ func (b *Broker) DrainRate(queue string) float64 {
 		return 0
 	}
 	return m.(*meter).rate(b.now())
-}
-
-// RetryAfter is how long a client should stay away: until the backlog beyond
-// the policy's Backlog has drained at the measured rate, within MinRetryAfter and
-// MaxRetryAfter. Where nothing drains, or the engine does not answer, the latter.
-func (b *Broker) RetryAfter(ctx context.Context, queue string) time.Duration {
-	stats, err := b.engine.Stats(ctx, queue)
-	if err != nil || len(stats) != 1 {
-		return MaxRetryAfter
-	}
-	over := stats[0].Waiting - b.policyOf(queue).Backlog
-	if over <= 0 {
-		return MinRetryAfter
-	}
-	wait := float64(over) / b.DrainRate(queue) * float64(time.Second)
-	if !(wait < float64(MaxRetryAfter)) { // also where the rate is zero
-		return MaxRetryAfter
-	}
-	return max(MinRetryAfter, time.Duration(wait))
 }
 
 // count adds what left for good to the meters of its queues.

@@ -19,7 +19,6 @@ type Policy struct {
 	Base       time.Duration // wait after the first failure, at most; 0: 1 s
 	Factor     float64       // by which the wait grows; 0: 2
 	Cap        time.Duration // longest wait; 0: 5 min
-	Backlog    int64         // waiting messages that are no cause to send clients away (RetryAfter); 0: 10,000
 }
 
 var defaultPolicy = Policy{
@@ -27,7 +26,6 @@ var defaultPolicy = Policy{
 	Base:     time.Second,
 	Factor:   2,
 	Cap:      5 * time.Minute,
-	Backlog:  10_000,
 }
 
 // over fills the zero fields of p from base.
@@ -37,7 +35,6 @@ func (p Policy) over(base Policy) Policy {
 	fill(&p.Base, base.Base)
 	fill(&p.Factor, base.Factor)
 	fill(&p.Cap, base.Cap)
-	fill(&p.Backlog, base.Backlog)
 	return p
 }
 
@@ -61,7 +58,6 @@ func (p Policy) check(name string) error {
 	wrong(p.Base < 0 || p.Base > p.Cap, "base", "%s; up to the cap (%s) is allowed", p.Base, p.Cap)
 	wrong(!(p.Factor >= 1 && p.Factor <= 100), "factor", "%v; 1 to 100 are allowed", p.Factor)
 	wrong(p.Cap < 0 || p.Cap > forebay.MaxDelay, "cap", "%s; up to %s is allowed", p.Cap, days(forebay.MaxDelay))
-	wrong(p.Backlog < 0, "backlog", "%d; 0 (the default) or more is allowed", p.Backlog)
 	return errors.Join(problems...)
 }
 

@@ -91,9 +91,9 @@ func TestBackoffIsNeverZeroAndSpreads(t *testing.T) {
 
 func TestPolicyProblemsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
-	bad := Policy{Attempts: -1, Deliveries: -2, Base: time.Hour, Factor: 0.5, Cap: time.Minute, Backlog: -1}
+	bad := Policy{Attempts: -1, Deliveries: -2, Base: time.Hour, Factor: 0.5, Cap: time.Minute}
 	err := bad.over(defaultPolicy).check("queues.mail")
-	for _, field := range []string{"attempts", "deliveries", "base", "factor", "backlog"} {
+	for _, field := range []string{"attempts", "deliveries", "base", "factor"} {
 		if !strings.Contains(fmt.Sprint(err), "queues.mail."+field) {
 			t.Errorf("%s is not named in: %v", field, err)
 		}

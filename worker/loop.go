@@ -2,10 +2,7 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -245,51 +242,4 @@ func (l *loop) take(got received) {
 		return
 	}
 	l.dispatch.take(items)
-}
-
-func (l *loop) drain() {
-	l.draining = true
-	l.stop()
-	l.release(l.dispatch.drop())
-}
-
-// interrupt ends the handlers' contexts and gives them a little time.
-func (l *loop) interrupt() {
-	l.cancel(forebay.ErrDraining)
-	l.deadline = time.After(grace)
-}
-
-// leaveBehind gives up on handlers that ignore their context.
-func (l *loop) leaveBehind() (hung []*work) {
-	for k := range l.running {
-		hung = append(hung, k)
-		l.release(k.items)
-	}
-	return hung
-}
-
-// verdict is what Run returns.
-func (l *loop) verdict(hung []*work, unstored int) error {
-	var problems []error
-	if l.fatal != nil {
-		problems = append(problems, l.fatal)
-	}
-	if len(hung) > 0 {
-		var ids []string
-		for _, k := range hung {
-			ids = append(ids, fmt.Sprintf("%s (%d in its call, %s)", k.items[0].d.ID, len(k.items), time.Since(k.began).Round(time.Second)))
-		}
-		slices.Sort(ids)
-		problems = append(problems, forebay.Errorf(forebay.CodeInternal, "worker: drain",
-			"%d handlers did not return %s after their context had ended; they hold %s",
-			len(hung), grace, strings.Join(ids[:min(len(ids), 5)], ", ")))
-	} else if l.asking {
-		problems = append(problems, forebay.Errorf(forebay.CodeInternal, "worker: drain",
-			"the engine did not return from a receive %s after its context had ended", grace))
-	}
-	if unstored > 0 {
-		problems = append(problems, forebay.Errorf(forebay.CodeUnavailable, "worker: drain",
-			"%d verdicts could not be stored; their messages come again when their leases end", unstored))
-	}
-	return errors.Join(problems...)
 }

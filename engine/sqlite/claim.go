@@ -1,0 +1,191 @@
+package sqlite
+
+import (
+	"container/heap"
+	"math"
+)
+
+// claim takes messages for one receiver. more: it stopped at its bound of work,
+// and there may be messages yet.
+func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
+	if err := q.advance(l, t.now); err != nil {
+		return false, err
+	}
+	room := min(w.max, q.allowance(l, t.now))
+	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID + 1, epoch: l.epoch, until: t.now + int64(w.lease)}}
+	for c.room() && c.passed < passAtOnce {
+		ok, err := c.next()
+		if err != nil && len(c.ls.items) == 0 {
+			return false, err
+		}
+		if err != nil || !ok {
+			break
+		}
+	}
+	c.endGroups()
+	if len(c.ls.items) == 0 {
+		return c.passed >= passAtOnce, nil
+	}
+	w.ls, w.taken = c.ls, c.taken
+	l.hold(t, c.ls)
+	t.claims = append(t.claims, w)
+	return true, nil
+}
+
+// claim is the work of filling one lease.
+type claim struct {
+	l      *loop
+	t      *tx
+	q      *queue
+	ls     *lease
+	taken  []taken
+	max    int
+	bytes  int
+	passed int      // messages that had to be left, since others hold their group or key
+	groups []*group // of which this claim took messages
+}
+
+// next takes the message that comes first by order, from the ready ones and the
+// heads of the lanes.
+func (c *claim) next() (ok bool, err error) {
+	q := c.q
+	best := int64(math.MaxInt64)
+	if len(q.ready) > 0 {
+		best = q.ready[0].order
+	}
+	var from *lane
+	var blk *block
+	var idx int
+	for level, n := range q.lanes {
+		if n == nil || q.parked >= maxParked {
+			continue
+		}
+		b, i, err := n.peek(c.l)
+		if err != nil {
+			return false, err
+		}
+		if b == nil {
+			continue
+		}
+		if o := order(b.sentAt, level); o < best {
+			best, from, blk, idx = o, n, b, i
+		}
+	}
+	switch {
+	case from != nil:
+		from.head++
+		return true, c.fromLane(blk, idx)
+	case len(q.ready) == 0:
+		return false, nil
+	}
+	it := heap.Pop(&q.ready).(readyItem)
+	if it.group != nil {
+		return true, c.fromGroup(it.group)
+	}
+	return true, c.fromReady(it.ref)
+}
+
+// fromLane takes, parks or passes the message at the cursor.
+func (c *claim) fromLane(b *block, i int) error {
+	group, key := routing(b.body(i))
+	r := ref{key: b.key, idx: i, ord: b.sentAt, sentAt: b.sentAt, group: group, limitKey: key}
+	if group != 0 {
+		g := c.q.groupFor(group)
+		if g.free(c.ls.id) && c.q.keyFree(key, c.t.now) {
+			c.join(g)
+			return c.take(r, b)
+		}
+		c.passed++
+		g.put(c.l, c.q, &r, c.t.now)
+		return nil
+	}
+	if !c.q.keyFree(key, c.t.now) {
+		c.passed++
+		c.q.awaitKey(c.l, key, refItem(&r), c.t.now)
+		return nil
+	}
+	return c.take(r, b)
+}
+
+func (c *claim) fromReady(r *ref) error {
+	if !c.q.keyFree(r.limitKey, c.t.now) {
+		c.passed++
+		c.q.awaitKey(c.l, r.limitKey, refItem(r), c.t.now)
+		return nil
+	}
+	b, err := c.l.block(r.key)
+	if err != nil {
+		c.q.pushReady(r)
+		return err
+	}
+	if b == nil || b.settled.has(r.idx) {
+		return nil // put aside as damaged
+	}
+	return c.take(*r, b)
+}
+
+// fromGroup takes the first messages of a group that nobody holds.
+func (c *claim) fromGroup(g *group) error {
+	g.queued = false
+	c.join(g)
+	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now {
+		r := g.pending[0]
+		if !c.q.keyFree(r.limitKey, c.t.now) {
+			c.passed++
+			return nil // endGroups lets the group wait for the key
+		}
+		b, err := c.l.block(r.key)
+		if err != nil {
+			return err
+		}
+		g.shift(c.q)
+		if b == nil || b.settled.has(r.idx) {
+			continue
+		}
+		if err := c.take(*r, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claim) room() bool { return len(c.ls.items) < c.max && c.bytes < claimBytes }
+
+// join makes the claim the holder of a group.
+func (c *claim) join(g *group) {
+	if g.by != c.ls.id {
+		g.by = c.ls.id
+		c.groups = append(c.groups, g)
+	}
+}
+
+// endGroups puts back the groups that the claim looked at and did not take.
+func (c *claim) endGroups() {
+	for _, g := range c.groups {
+		g.check(c.l, c.q, c.t.now)
+	}
+}
+
+// take leases a message to the claim.
+func (c *claim) take(r ref, b *block) error {
+	k := taken{body: b.body(r.idx), sentAt: b.sentAt, attempts: r.attempts, count: r.deliveries + 1}
+	if r.stored && r.attempts > 0 {
+		var err error
+		if k.failures, err = c.l.failures(&r); err != nil {
+			k.failures = "" // the message matters more than its past
+		}
+	}
+	r.deliveries++
+	r.due = 0
+	b.leased++
+	c.q.active++
+	c.q.bucket.take(c.q.limits.Rate, c.t.now)
+	if r.group != 0 {
+		c.q.groupFor(r.group).active++
+	}
+	c.q.startKey(c.l, r.limitKey, c.t.now)
+	c.ls.items = append(c.ls.items, item{ref: r, blk: b, until: c.ls.until, state: itemLeased})
+	c.taken = append(c.taken, k)
+	c.bytes += len(k.body)
+	return nil
+}

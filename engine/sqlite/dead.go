@@ -1,0 +1,198 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+
+	"math"
+	"slices"
+	"strings"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// bury makes a dead letter of a leased message.
+func (t *tx) bury(q *queue, it *item, cause forebay.Cause) error {
+	if cause.At.IsZero() {
+		cause.At = unix(t.now)
+	}
+	why, err := json.Marshal(cause)
+	if err != nil {
+		return err
+	}
+	failures := "[]"
+	if it.stored && it.attempts > 0 {
+		if failures, err = t.l.failures(&it.ref); err != nil {
+			return err
+		}
+	}
+	b, err := t.l.block(it.key)
+	if err != nil {
+		return err
+	}
+	body := b.body(it.idx)
+	m, err := decodeBody(body, q.name)
+	if err != nil {
+		return err
+	}
+	return t.exec(`INSERT INTO dead (queue, id, code, sent_at, died_at, attempts, deliveries, cause, failures, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		q.id, m.ID, cause.Code, it.sentAt, t.now, int64(it.attempts+1), int64(it.deliveries), string(why), failures, body)
+}
+
+// Dead lists dead letters, newest first.
+func (e *Engine) Dead(ctx context.Context, dq engine.DeadQuery) ([]forebay.DeadLetter, error) {
+	if dq.Limit == 0 {
+		dq.Limit = 100
+	}
+	if dq.Limit < 1 || dq.Limit > 1000 {
+		err := forebay.Errorf(forebay.CodeInvalid, "sqlite: dead", "must be 1 to 1000")
+		err.Field = "limit"
+		return nil, err
+	}
+	var letters []forebay.DeadLetter
+	err := e.submit(ctx, question(func(t *tx) (err error) {
+		letters, err = t.l.deadLetters(dq)
+		return err
+	}))
+	return letters, err
+}
+
+const deadColumns = "seq, queue, cause, failures, attempts, deliveries, sent_at, died_at, body"
+
+func (l *loop) deadLetters(dq engine.DeadQuery) ([]forebay.DeadLetter, error) {
+	before := dq.Before
+	if before == 0 {
+		before = math.MaxInt64
+	}
+	where, args := []string{"seq < ?"}, []any{before}
+	if dq.Queue != "" {
+		q := l.queues[dq.Queue]
+		if q == nil || q.id == 0 {
+			return nil, nil
+		}
+		where, args = append(where, "queue = ?"), append(args, q.id)
+	}
+	if dq.ID != "" {
+		where, args = append(where, "id = ?"), append(args, dq.ID)
+	}
+	if dq.Code != "" {
+		where, args = append(where, "code = ?"), append(args, dq.Code)
+	}
+	var letters []forebay.DeadLetter
+	err := l.db.each("SELECT "+deadColumns+" FROM dead WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT ?",
+		func(s *sqlite.Stmt) error {
+			d, err := l.deadLetter(s)
+			letters = append(letters, d)
+			return err
+		}, append(args, int64(dq.Limit))...)
+	return letters, err
+}
+
+func (l *loop) deadLetter(s *sqlite.Stmt) (forebay.DeadLetter, error) {
+	d := forebay.DeadLetter{
+		Seq: s.ColumnInt64(0), Failures: decodeFailures(s.ColumnText(3)),
+		Attempts: int(s.ColumnInt64(4)), Deliveries: int(s.ColumnInt64(5)),
+		SentAt: unix(s.ColumnInt64(6)), DiedAt: unix(s.ColumnInt64(7)),
+	}
+	q := l.byID[s.ColumnInt64(1)]
+	m, err := decodeBody(columnBytes(s, 8), q.name)
+	if err == nil {
+		err = json.Unmarshal([]byte(s.ColumnText(2)), &d.Cause)
+	}
+	if err != nil {
+		return d, forebay.Errorf(forebay.CodeDamaged, "sqlite: dead letter", "number %d: %w", d.Seq, err)
+	}
+	d.Message = m
+	return d, nil
+}
+
+// Replay sends dead letters again, in the order in which they died.
+func (e *Engine) Replay(ctx context.Context, seqs []int64) ([]error, error) {
+	return e.exhume(ctx, seqs, true)
+}
+
+// Discard removes dead letters for good.
+func (e *Engine) Discard(ctx context.Context, seqs []int64) ([]error, error) {
+	return e.exhume(ctx, seqs, false)
+}
+
+func (e *Engine) exhume(ctx context.Context, seqs []int64, replay bool) ([]error, error) {
+	if len(seqs) > engine.MaxSend {
+		return nil, tooMany("seqs", engine.MaxSend)
+	}
+	o := &exhume{seqs: seqs, errs: make([]error, len(seqs)), replay: replay}
+	if err := e.submit(ctx, o); err != nil {
+		return nil, err
+	}
+	return o.errs, nil
+}
+
+// exhume is the op of Replay and Discard.
+type exhume struct {
+	change
+	seqs   []int64
+	errs   []error
+	replay bool
+	done   map[int64]*queue
+}
+
+func (o *exhume) apply(t *tx) error {
+	clear(o.errs)
+	o.done = map[int64]*queue{}
+	for _, i := range inOrder(o.seqs) {
+		seq := o.seqs[i]
+		var q *queue
+		var d forebay.DeadLetter
+		var derr error
+		err := t.l.db.each("SELECT "+deadColumns+" FROM dead WHERE seq = ?", func(s *sqlite.Stmt) error {
+			q = t.l.byID[s.ColumnInt64(1)]
+			d, derr = t.l.deadLetter(s)
+			return nil
+		}, seq)
+		if err != nil {
+			return err
+		}
+		if q == nil {
+			o.errs[i] = forebay.Errorf(forebay.CodeNotFound, "sqlite: dead letter", "no dead letter has number %d", seq)
+			continue
+		}
+		if o.replay && derr != nil {
+			o.errs[i] = derr
+			continue
+		}
+		if o.replay {
+			m := encode(&d.Message, nil)
+			t.add(q, &m)
+			t.remember(&m)
+		}
+		if err := t.exec("DELETE FROM dead WHERE seq = ?", seq); err != nil {
+			return err
+		}
+		o.done[seq] = q
+	}
+	return nil
+}
+
+func (o *exhume) publish(*tx) {
+	for _, q := range o.done {
+		q.dead--
+		if o.replay {
+			q.sent++
+		}
+	}
+}
+
+// inOrder gives the places of seqs from the smallest seq to the largest.
+func inOrder(seqs []int64) []int {
+	at := make([]int, len(seqs))
+	for i := range at {
+		at[i] = i
+	}
+	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(seqs[a], seqs[b]) })
+	return at
+}

@@ -1,0 +1,333 @@
+package sqlite
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
+)
+
+// Every message sent leaves an entry in the dedup row of its block: the digest of
+// its id (and of its dedup key) and a fingerprint of its payload. Memory holds a
+// table from digests to block seqs, in generations; a hit is checked against the
+// full digest in the store, so that a collision never drops a message.
+
+// digest stands for an id or a dedup key. It is cut from SHA-256, since ids come
+// from strangers who might look for collisions. Zero: cleared.
+type digest [16]byte
+
+func idDigest(id string) digest {
+	var buf [1 + forebay.MaxIDBytes]byte
+	return sum(append(append(buf[:0], 'i'), id...))
+}
+
+// keyDigest is that of a dedup key, which holds for its queue.
+func keyDigest(queue, key string) digest {
+	b := append([]byte{'k'}, queue...)
+	return sum(append(append(b, 0), key...))
+}
+
+func sum(b []byte) (d digest) {
+	s := sha256.Sum256(b)
+	copy(d[:], s[:])
+	return d
+}
+
+// entry is what is known of a message that was sent.
+type entry struct {
+	id     digest
+	print  uint64 // of the payload
+	window int64  // 0: the engine's retention
+	hasKey bool
+	key    digest
+	name   string // the id itself, where a dedup key can lead to it
+	sentAt int64
+}
+
+func (n entry) append(b []byte) []byte {
+	b = append(b, n.id[:]...)
+	b = binary.LittleEndian.AppendUint64(b, n.print)
+	more := uint64(n.window) << 1
+	if !n.hasKey {
+		return binary.AppendUvarint(b, more)
+	}
+	b = binary.AppendUvarint(b, more|1)
+	b = append(b, n.key[:]...)
+	return appendString(b, n.name)
+}
+
+// eachEntry calls f for the entries of a dedup row, until it returns false.
+// It tells whether the row was whole.
+func eachEntry(ids []byte, f func(i int, n *entry) bool) bool {
+	r := reader{b: ids}
+	for i := 0; len(r.b) > 0; i++ {
+		var n entry
+		copy(n.id[:], r.take(16))
+		n.print = r.u64()
+		more := r.uvarint()
+		n.window = int64(more >> 1)
+		if n.hasKey = more&1 != 0; n.hasKey {
+			copy(n.key[:], r.take(16))
+			n.name = r.string()
+		}
+		if r.bad {
+			return false
+		}
+		if !f(i, &n) {
+			return true
+		}
+	}
+	return true
+}
+
+// generation is an open-addressed table from digests to the seqs of blocks that
+// were sent one after the other. A slot packs 24 bits of the digest above the 40
+// bits of a seq: 8 bytes an id, nothing for the garbage collector to follow.
+type generation struct {
+	slots       []uint64
+	n           int
+	first, last int64 // seqs
+	swept       int64 // seqs below it have lost their rows
+	kept        bool  // some rows were left, since their messages are stored
+	expires     int64 // when the last entry has run out
+}
+
+const (
+	smallGeneration = 1 << 10
+	largeGeneration = 1 << 20
+)
+
+func (g *generation) full() bool { return g.n >= len(g.slots)*3/4 }
+
+func slotOf(d digest, n int) (i int, tag uint64) {
+	return int(binary.LittleEndian.Uint64(d[:]) & uint64(n-1)), uint64(d[8])<<56 | uint64(d[9])<<48 | uint64(d[10])<<40
+}
+
+func (g *generation) add(d digest, seq int64) {
+	i, tag := slotOf(d, len(g.slots))
+	for g.slots[i] != 0 {
+		i = (i + 1) & (len(g.slots) - 1)
+	}
+	g.slots[i] = tag | uint64(seq)
+	g.n++
+}
+
+// find calls f with the seqs that d may be in.
+func (g *generation) find(d digest, f func(seq int64) bool) bool {
+	i, tag := slotOf(d, len(g.slots))
+	for ; g.slots[i] != 0; i = (i + 1) & (len(g.slots) - 1) {
+		if g.slots[i]&^seqMask == tag && f(int64(g.slots[i]&seqMask)) {
+			return true
+		}
+	}
+	return false
+}
+
+// dedup is the table in memory.
+type dedup struct {
+	gens  []*generation // oldest first
+	n     int
+	max   int
+	timer timer
+}
+
+func (d *dedup) add(seq int64, hashes []digest, expires int64) {
+	for _, h := range hashes {
+		if h == (digest{}) {
+			continue
+		}
+		g := d.newest(seq)
+		g.add(h, seq)
+		g.last = max(g.last, seq)
+		g.expires = max(g.expires, expires)
+		d.n++
+	}
+}
+
+func (d *dedup) newest(seq int64) *generation {
+	size := smallGeneration
+	if n := len(d.gens); n > 0 {
+		g := d.gens[n-1]
+		if !g.full() {
+			return g
+		}
+		size = min(2*len(g.slots), largeGeneration)
+	}
+	g := &generation{slots: make([]uint64, size), first: seq, last: seq, swept: seq}
+	d.gens = append(d.gens, g)
+	return g
+}
+
+// found is where an entry was found.
+type found struct {
+	entry
+	key int64 // of its block
+	idx int
+}
+
+// lookup finds the newest entry of a digest; match says whether the digest is of an id or a key.
+func (l *loop) lookup(d digest, isKey bool) (hit found, ok bool, err error) {
+	for i := len(l.dedup.gens) - 1; i >= 0 && !ok && err == nil; i-- {
+		l.dedup.gens[i].find(d, func(seq int64) bool {
+			hit, ok, err = l.entryIn(seq, d, isKey)
+			return ok || err != nil
+		})
+	}
+	return hit, ok, err
+}
+
+// entryIn looks for a digest in the dedup row of a block.
+func (l *loop) entryIn(seq int64, d digest, isKey bool) (hit found, ok bool, err error) {
+	err = l.db.each("SELECT lane, at, ids FROM dedup WHERE seq = ?", func(s *sqlite.Stmt) error {
+		ids := columnBytes(s, 2)
+		if !bytes.Contains(ids, d[:]) {
+			return nil
+		}
+		lane, at := s.ColumnInt64(0), s.ColumnInt64(1)
+		eachEntry(ids, func(i int, n *entry) bool {
+			if !isKey && n.id == d || isKey && n.hasKey && n.key == d {
+				n.sentAt = at
+				hit, ok = found{*n, blockKey(lane, seq), i}, true
+			}
+			return !ok
+		})
+		return nil
+	}, seq)
+	return hit, ok, err
+}
+
+// alive tells whether a found entry still makes a duplicate: its window is not
+// over, or its message is still there.
+func (l *loop) alive(hit found, now int64) (bool, error) {
+	if now-hit.sentAt < l.window(hit.window) {
+		return true, nil
+	}
+	return l.isStored(hit.key, hit.idx)
+}
+
+func (l *loop) window(w int64) int64 {
+	if w == 0 {
+		return int64(l.e.cfg.DedupRetention)
+	}
+	return w
+}
+
+// window is the longest of a block's entries.
+func (b *builder) window(l *loop) (longest int64) {
+	eachEntry(b.ids, func(_ int, n *entry) bool {
+		longest = max(longest, l.window(n.window))
+		return true
+	})
+	return longest
+}
+
+// duplicate tells whether an earlier message has the id or the key of m.
+func (t *tx) duplicate(m *encoded) (*entry, error) {
+	for _, d := range []digest{m.id, m.key} {
+		isKey := d == m.key
+		if isKey && !m.hasKey {
+			continue
+		}
+		if n := t.ids[d]; n != nil {
+			return n, nil
+		}
+		hit, ok, err := t.l.lookup(d, isKey)
+		if err != nil {
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		alive, err := t.l.alive(hit, t.now)
+		if err != nil {
+			return nil, err
+		}
+		if alive {
+			if !isKey {
+				hit.name = m.name
+			}
+			return &hit.entry, nil
+		}
+	}
+	return nil, nil
+}
+
+// remember makes m known to later messages of the same transaction.
+func (t *tx) remember(m *encoded) {
+	if t.ids == nil {
+		t.ids = map[digest]*entry{}
+	}
+	n := m.entry(t.now)
+	n.name = m.name
+	t.ids[m.id] = &n
+	if m.hasKey {
+		t.ids[m.key] = &n
+	}
+}
+
+const (
+	sweepSeqs  = 1000      // blocks whose dedup rows one cycle removes
+	sweepAgain = time.Hour // until a generation with stored messages is looked at again
+)
+
+// trim forgets what ran out, and what is beyond the bound, in slices: each cycle
+// removes the rows of sweepSeqs blocks, and the timer brings the next cycle.
+func (d *dedup) trim(l *loop, now int64) {
+	if len(d.gens) == 0 {
+		return
+	}
+	g := d.gens[0]
+	over := d.n > d.max && len(d.gens) > 1
+	if g.expires > now && !over {
+		if d.timer.i == 0 {
+			l.timers.set(&d.timer, g.expires)
+		}
+		return
+	}
+	last := g.last
+	if len(d.gens) > 1 {
+		last = min(last, d.gens[1].first-1) // a block on the border belongs to the next
+	}
+	to := min(g.swept+sweepSeqs, last)
+	kept, err := l.sweep(g.swept, to, !over)
+	switch {
+	case err != nil:
+		l.timers.set(&d.timer, now+int64(time.Second))
+		return
+	case kept:
+		g.kept = true
+	}
+	g.swept = to + 1
+	l.timers.set(&d.timer, now)
+	if to < last {
+		return
+	}
+	if g.kept && !over {
+		g.swept, g.kept, g.expires = g.first, false, now+int64(sweepAgain)
+		l.timers.set(&d.timer, g.expires)
+		return
+	}
+	if g.expires > now {
+		l.log.Warn("dedup: the oldest ids are forgotten before their window is over", "ids", g.n, "bound", d.max)
+	}
+	d.n -= g.n
+	d.gens = d.gens[1:]
+}
+
+// sweep removes the dedup rows of a range of blocks; stored blocks may keep theirs.
+func (l *loop) sweep(from, to int64, keepStored bool) (kept bool, err error) {
+	if !keepStored {
+		return false, l.db.exec("DELETE FROM dedup WHERE seq BETWEEN ? AND ?", from, to)
+	}
+	err = l.db.exec(`DELETE FROM dedup WHERE seq BETWEEN ? AND ?
+		AND NOT EXISTS (SELECT 1 FROM block WHERE block.key = dedup.lane << 40 | dedup.seq)`, from, to)
+	if err != nil {
+		return false, err
+	}
+	n, err := l.db.int("SELECT 1 FROM dedup WHERE seq BETWEEN ? AND ? LIMIT 1", from, to)
+	return n > 0, err
+}

@@ -1,0 +1,225 @@
+package sqlite
+
+import (
+	"container/list"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// lane is the messages of one queue and level, in the order in which they were
+// sent. A cursor runs over its blocks; window holds the next of them. Blocks
+// between last and tail are in the store only.
+type lane struct {
+	window []*block
+	head   int   // the next message in window[0]
+	last   int64 // key of the last block that was in the window
+	tail   int64 // key of the newest block
+}
+
+// Bounds of the blocks whose data is kept in memory, over all queues.
+const (
+	windowBytes = 16 << 20 // ahead of the cursors
+	recentBytes = 8 << 20  // behind them, for messages that come again
+)
+
+// push adds a block that was just written.
+func (n *lane) push(l *loop, b *block) {
+	if n.last == n.tail && l.blocks.ahead+b.cost() <= windowBytes {
+		n.enter(l, b)
+	}
+	n.tail = b.key
+}
+
+func (n *lane) enter(l *loop, b *block) {
+	n.window = append(n.window, b)
+	n.last = b.key
+	l.blocks.enter(b)
+}
+
+// peek gives the cursor's next message, and loads its block when needed.
+func (n *lane) peek(l *loop) (*block, int, error) {
+	for {
+		if len(n.window) == 0 {
+			if n.last >= n.tail {
+				return nil, 0, nil
+			}
+			if err := n.load(l); err != nil {
+				return nil, 0, err
+			}
+			continue
+		}
+		b := n.window[0]
+		for ; n.head < b.n; n.head++ {
+			if !b.skip.has(n.head) && !b.settled.has(n.head) {
+				return b, n.head, nil
+			}
+		}
+		n.window[0] = nil
+		n.window = n.window[1:]
+		n.head = 0
+		l.blocks.pass(b)
+	}
+}
+
+// load reads the next block of the lane.
+func (n *lane) load(l *loop) error {
+	var key int64
+	err := l.db.each("SELECT key FROM block WHERE key > ? AND key <= ? ORDER BY key LIMIT 1", func(s *sqlite.Stmt) error {
+		key = s.ColumnInt64(0)
+		return nil
+	}, n.last, n.tail)
+	if err != nil {
+		return err
+	}
+	if key == 0 {
+		n.last = n.tail
+		return nil
+	}
+	b, err := l.block(key)
+	if err != nil {
+		return err
+	}
+	if b == nil { // settled while we were not looking, or unreadable and put aside
+		n.last = key
+		return nil
+	}
+	n.enter(l, b)
+	return nil
+}
+
+// blocks holds the blocks in use, and bounds the bytes of their data.
+type blocks struct {
+	byKey  map[int64]*block
+	ahead  int       // bytes in windows
+	behind int       // bytes in recent
+	recent list.List // of *block, behind the cursors, the one to leave first in front
+}
+
+// cost is what a block takes in memory, about.
+func (b *block) cost() int { return len(b.data) + 8*len(b.recs) + 512 }
+
+// enter puts a block into its lane's window.
+func (c *blocks) enter(b *block) {
+	c.uncache(b)
+	b.window = true
+	c.byKey[b.key] = b
+	c.ahead += b.cost()
+}
+
+// pass moves a block from its lane's window to the cache.
+func (c *blocks) pass(b *block) {
+	b.window = false
+	c.ahead -= b.cost()
+	c.cache(b)
+}
+
+// cache keeps a block's data until newer ones need the room.
+func (c *blocks) cache(b *block) {
+	c.byKey[b.key] = b
+	b.recent = c.recent.PushBack(b)
+	c.behind += b.cost()
+	c.release(b)
+	for c.behind > recentBytes && c.recent.Len() > 1 {
+		c.drop(c.recent.Front().Value.(*block))
+	}
+}
+
+func (c *blocks) uncache(b *block) {
+	if b.recent != nil {
+		c.recent.Remove(b.recent)
+		c.behind -= b.cost()
+		b.recent = nil
+	}
+}
+
+// drop takes a block out of the cache, and its data out of memory.
+func (c *blocks) drop(b *block) {
+	c.uncache(b)
+	b.data, b.recs = nil, nil
+	c.release(b)
+}
+
+// release forgets a block that nobody uses.
+func (c *blocks) release(b *block) {
+	switch {
+	case b.window:
+	case b.recent != nil && b.settled.count() == b.n:
+		c.drop(b)
+	case b.recent == nil && b.leased == 0:
+		delete(c.byKey, b.key)
+	}
+}
+
+// block gives the block of a key with its data; nil: it is not there any more.
+func (l *loop) block(key int64) (*block, error) {
+	b, err := l.meta(key)
+	if b == nil || err != nil || b.data != nil {
+		return b, err
+	}
+	return b, l.fill(b)
+}
+
+// meta gives the block of a key, maybe without its data.
+func (l *loop) meta(key int64) (*block, error) {
+	if b := l.blocks.byKey[key]; b != nil {
+		return b, nil
+	}
+	b := &block{key: key}
+	err := l.db.each("SELECT n, sent_at, bytes FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
+		b.n, b.sentAt, b.bytes = int(s.ColumnInt64(0)), s.ColumnInt64(1), s.ColumnInt64(2)
+		return nil
+	}, key)
+	if err != nil {
+		return nil, err
+	}
+	if b.n <= 0 || b.n > blockMessages {
+		return nil, nil
+	}
+	err = l.db.each("SELECT settled FROM part WHERE key = ?", func(s *sqlite.Stmt) error {
+		b.settled = readBitmap(columnBytes(s, 0))
+		return nil
+	}, key)
+	if err != nil {
+		return nil, err
+	}
+	err = l.db.each("SELECT idx FROM again WHERE key = ?", func(s *sqlite.Stmt) error {
+		b.skip.set(int(s.ColumnInt64(0)) & (blockMessages - 1))
+		return nil
+	}, key)
+	return b, err
+}
+
+// fill reads the data of a block. Damaged records are put aside.
+func (l *loop) fill(b *block) error {
+	err := l.db.each("SELECT data FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
+		b.data = columnBytes(s, 0)
+		return nil
+	}, b.key)
+	if err != nil {
+		return err
+	}
+	var bad int
+	b.recs, bad = records(b.data, b.n)
+	if bad > 0 {
+		return l.putAside(b)
+	}
+	l.blocks.cache(b)
+	return nil
+}
+
+// isStored tells whether a message is not settled yet.
+func (l *loop) isStored(key int64, idx int) (bool, error) {
+	if b := l.blocks.byKey[key]; b != nil {
+		return !b.settled.has(idx), nil
+	}
+	n, err := l.db.int("SELECT 1 FROM block WHERE key = ?", key)
+	if err != nil || n == 0 {
+		return false, err
+	}
+	var settled bitmap
+	err = l.db.each("SELECT settled FROM part WHERE key = ?", func(s *sqlite.Stmt) error {
+		settled = readBitmap(columnBytes(s, 0))
+		return nil
+	}, key)
+	return err == nil && !settled.has(idx), err
+}

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// Locate tells where a message is, by its id.
+func (e *Engine) Locate(ctx context.Context, id string) (engine.Location, error) {
+	var loc engine.Location
+	err := e.submit(ctx, question(func(t *tx) (err error) {
+		loc, err = t.l.locate(id, t.now)
+		return err
+	}))
+	return loc, err
+}
+
+func (l *loop) locate(id string, now int64) (engine.Location, error) {
+	if len(id) == 0 || len(id) > forebay.MaxIDBytes {
+		return engine.Location{Where: engine.WhereUnknown}, nil
+	}
+	hit, known, err := l.lookup(idDigest(id), false)
+	if err != nil {
+		return engine.Location{}, err
+	}
+	if known {
+		stored, err := l.isStored(hit.key, hit.idx)
+		if err != nil {
+			return engine.Location{}, err
+		}
+		if stored {
+			return l.locateStored(hit, now)
+		}
+	}
+	if loc, ok, err := l.locateDead(id); ok || err != nil {
+		return loc, err
+	}
+	if !known || now-hit.sentAt >= l.window(hit.window) {
+		return engine.Location{Where: engine.WhereUnknown}, nil
+	}
+	return engine.Location{Where: engine.WhereDone, Queue: l.queueName(hit.key), SentAt: unix(hit.sentAt)}, nil
+}
+
+func (l *loop) queueName(key int64) string {
+	if q := l.byID[laneOf(key)/levels]; q != nil {
+		return q.name
+	}
+	return ""
+}
+
+func (l *loop) locateStored(hit found, now int64) (engine.Location, error) {
+	loc := engine.Location{Where: engine.WhereWaiting, Queue: l.queueName(hit.key), SentAt: unix(hit.sentAt)}
+	err := l.db.each("SELECT due, attempts, deliveries, failures FROM again WHERE key = ? AND idx = ?", func(s *sqlite.Stmt) error {
+		if due := s.ColumnInt64(0); due > now {
+			loc.Where, loc.NotBefore = engine.WhereDelayed, unix(due)
+		}
+		loc.Attempts, loc.Deliveries = int(s.ColumnInt64(1)), int(s.ColumnInt64(2))
+		if f := decodeFailures(s.ColumnText(3)); len(f) > 0 {
+			loc.Last = &f[len(f)-1]
+		}
+		return nil
+	}, hit.key, int64(hit.idx))
+	if err != nil {
+		return loc, err
+	}
+	b := l.blocks.byKey[hit.key]
+	if b == nil || b.leased == 0 {
+		return loc, nil
+	}
+	for _, ls := range l.leases {
+		for i := range ls.items {
+			if it := &ls.items[i]; it.key == hit.key && it.idx == hit.idx && it.state != itemEnded {
+				loc.Where, loc.Deliveries = engine.WhereActive, it.deliveries
+			}
+		}
+	}
+	return loc, nil
+}
+
+// locateDead finds the newest dead letter of an id.
+func (l *loop) locateDead(id string) (loc engine.Location, ok bool, err error) {
+	err = l.db.each("SELECT seq, queue, sent_at, attempts, deliveries, cause FROM dead WHERE id = ? ORDER BY seq DESC LIMIT 1",
+		func(s *sqlite.Stmt) error {
+			ok = true
+			loc = engine.Location{
+				Where: engine.WhereDead, DeadSeq: s.ColumnInt64(0), SentAt: unix(s.ColumnInt64(2)),
+				Attempts: int(s.ColumnInt64(3)), Deliveries: int(s.ColumnInt64(4)), Last: new(forebay.Cause),
+			}
+			if q := l.byID[s.ColumnInt64(1)]; q != nil {
+				loc.Queue = q.name
+			}
+			return json.Unmarshal([]byte(s.ColumnText(5)), loc.Last)
+		}, id)
+	return loc, ok, err
+}

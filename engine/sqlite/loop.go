@@ -1,0 +1,236 @@
+package sqlite
+
+import (
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// request is what the loop takes: *call, *receive or *cancel.
+type request interface{ request() }
+
+// op is a change of the store, or a question to it.
+type op interface {
+	size() int64
+	// apply writes into the open transaction and notes what is to be published.
+	// It is called again, from the start, when the transaction was rolled back.
+	apply(t *tx) error
+	// publish makes what was committed visible in memory.
+	publish(t *tx)
+	// abort undoes what apply noted in memory.
+	abort()
+	durable() bool
+}
+
+// call is an op on its way. The loop answers on done exactly once.
+type call struct {
+	op      op
+	done    chan error
+	release func()
+}
+
+func (*call) request() {}
+
+func (c *call) finish(err error) {
+	c.release()
+	c.done <- err
+}
+
+// loop owns the connection and all state in memory. One cycle: take what waits,
+// apply it in one transaction, commit, sync, publish, answer. Nothing else touches
+// these fields, so nothing here is locked.
+type loop struct {
+	e       *Engine
+	db      db
+	log     *slog.Logger
+	wal     *os.File // to sync the log; nil: nothing is synced
+	lock    *lockFile
+	saver   *saver // nil in memory
+	sleeper *time.Timer
+
+	queues  map[string]*queue
+	byID    map[int64]*queue
+	queueID int64
+	dirty   map[*queue]struct{} // may have something for its waiters
+	timers  timers
+
+	blocks  blocks
+	leases  map[int64]*lease
+	leaseID int64
+	expired []expired // in this cycle
+	ended   []*lease  // whose rows are to go
+	epoch   string
+	seq     int64 // of the next block
+	seqKept int64 // seqs below it are reserved in the store
+	dedup   dedup
+
+	openedAt  int64
+	spaceAt   int64 // when free disk was looked at last
+	spaceErr  error
+	refusing  bool // the store refuses writes
+	requested []request
+}
+
+func (l *loop) now() int64 { return l.e.cfg.Now().UnixNano() }
+
+// run is the loop.
+func (l *loop) run() {
+	defer close(l.e.stopped)
+	stopping := l.e.stopping
+	for {
+		reqs, open := l.gather(&stopping)
+		l.cycle(reqs, stopping == nil)
+		if !open {
+			break
+		}
+	}
+	l.e.result = l.close()
+}
+
+// gather waits for a request, a timer or work that is left, then takes all that
+// waits, up to the bounds of one commit. It tells whether more may come.
+func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
+	reqs = l.requested[:0]
+	bytes := int64(0)
+	take := func(r request) {
+		reqs = append(reqs, r)
+		if c, ok := r.(*call); ok {
+			bytes += c.op.size()
+		}
+	}
+	if !l.workLeft() {
+		l.sleep()
+		select {
+		case r, ok := <-l.e.requests:
+			if !ok {
+				return reqs, false
+			}
+			take(r)
+		case <-l.sleeper.C:
+		case err := <-l.saver.wake():
+			l.saved(err)
+		case <-*stopping:
+			*stopping = nil
+		}
+		l.sleeper.Stop()
+	}
+	for len(reqs) < groupCalls && bytes < groupBytes {
+		select {
+		case r, ok := <-l.e.requests:
+			if !ok {
+				return reqs, false
+			}
+			take(r)
+		default:
+			l.requested = reqs
+			return reqs, true
+		}
+	}
+	l.requested = reqs
+	return reqs, true
+}
+
+// sleep arms the timer for the earliest deadline; with none it stays silent.
+func (l *loop) sleep() {
+	if len(l.timers) > 0 {
+		l.sleeper.Reset(max(time.Duration(l.timers[0].at-l.now()), 0))
+	}
+}
+
+// workLeft tells whether a waiter may be served at once.
+func (l *loop) workLeft() bool {
+	for q := range l.dirty {
+		if len(q.waiters) > 0 {
+			return true
+		}
+		delete(l.dirty, q)
+	}
+	return false
+}
+
+// cycle does all that came, in one commit.
+func (l *loop) cycle(reqs []request, stopping bool) {
+	t := l.newTx()
+	calls := make([]*call, 0, len(reqs))
+	l.timers.run(t.now)
+	l.keepExpired(t)
+	for _, r := range reqs {
+		switch r := r.(type) {
+		case *call:
+			calls = append(calls, r)
+		case *receive:
+			r.q = l.queueFor(r.name)
+			r.q.waiters = append(r.q.waiters, r)
+			l.touch(r.q)
+		case *cancel:
+			l.cancelReceive(r)
+		}
+	}
+	if stopping {
+		l.turnAway()
+	}
+	l.serve(t)
+	err := l.commit(t, calls)
+	for _, r := range t.claims {
+		r.done <- nil
+	}
+	l.noteStore(t, err)
+	l.saver.consider(l)
+	l.dedup.trim(l, t.now)
+}
+
+// commit applies calls to t and commits. When the store refuses, each call is
+// done in a transaction of its own, so that one cannot fail its group.
+func (l *loop) commit(t *tx, calls []*call) error {
+	err := l.applyAll(t, calls)
+	if err == nil {
+		t.publish()
+		for _, c := range calls {
+			c.op.publish(t)
+		}
+		for _, c := range calls {
+			c.finish(nil)
+		}
+		return nil
+	}
+	t.rollback()
+	for _, c := range calls {
+		c.op.abort()
+	}
+	if len(calls) == 1 && !t.claimed {
+		calls[0].finish(err)
+		return err
+	}
+	for _, c := range calls {
+		l.commit(l.newTx(), []*call{c})
+	}
+	return err
+}
+
+func (l *loop) applyAll(t *tx, calls []*call) error {
+	for _, c := range calls {
+		if err := c.op.apply(t); err != nil {
+			return err
+		}
+		t.durable = t.durable || c.op.durable()
+	}
+	return t.commit()
+}
+
+// noteStore logs once when the store begins to refuse writes, and once when it
+// takes them again.
+func (l *loop) noteStore(t *tx, err error) {
+	code := forebay.CodeOf(err)
+	failed := code == forebay.CodeFull || code == forebay.CodeUnavailable || code == forebay.CodeDamaged
+	if failed == l.refusing || err != nil && !failed || err == nil && !t.wrote {
+		return
+	}
+	l.refusing = failed
+	if failed {
+		l.log.Error("the store refuses writes", "code", string(code), "error", err)
+		return
+	}
+	l.log.Info("the store takes writes again")
+}

@@ -1,0 +1,203 @@
+package sqlite
+
+import (
+	"context"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// purgeBlocks is how many blocks one step of a purge removes, so that others get
+// their turn in between.
+const purgeBlocks = 256
+
+// Purge drops the messages of a queue that are not active, with their dedup
+// records. What is sent while it runs stays.
+func (e *Engine) Purge(ctx context.Context, queue string) (dropped int64, err error) {
+	if err := checkQueue("sqlite: purge", queue); err != nil {
+		return 0, err
+	}
+	o := &purge{name: queue, next: purgeState{first: true}}
+	for !o.next.done {
+		o.state = o.next
+		if err := e.submit(ctx, o); err != nil {
+			return dropped, err
+		}
+		dropped += o.dropped
+	}
+	return dropped, nil
+}
+
+// purge is one step of Purge.
+type purge struct {
+	change
+	name        string
+	state, next purgeState // before and after the step
+	dropped     int64
+	q           *queue
+	delayed     int64 // of what was dropped, so many were delayed and in the store only
+}
+
+// purgeState says how far a purge has come.
+type purgeState struct {
+	first, done bool
+	level       int
+	after       int64         // key of the last block that was looked at
+	to          [levels]int64 // keys of the newest blocks when it began
+}
+
+func (o *purge) apply(t *tx) error {
+	o.next, o.dropped, o.delayed = o.state, 0, 0
+	o.q = t.l.queues[o.name]
+	if o.q == nil || o.q.id == 0 {
+		o.next.done = true
+		return nil
+	}
+	if o.state.first {
+		for level, n := range o.q.lanes {
+			if n != nil {
+				o.next.to[level] = n.tail
+			}
+		}
+	}
+	o.next.first = false
+	for left := purgeBlocks; left > 0 && !o.next.done; {
+		keys, err := o.blocks(t, left)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			if err := o.block(t, key); err != nil {
+				return err
+			}
+			o.next.after = key
+		}
+		if len(keys) < left {
+			o.next.level++
+			o.next.after = 0
+			o.next.done = o.next.level == levels
+		}
+		left -= len(keys)
+	}
+	return nil
+}
+
+// blocks gives the keys of the next blocks of the lane.
+func (o *purge) blocks(t *tx, n int) (keys []int64, err error) {
+	from := max(o.next.after, blockKey(laneID(o.q.id, o.next.level), 0))
+	err = t.l.db.each("SELECT key FROM block WHERE key > ? AND key <= ? ORDER BY key LIMIT ?", func(s *sqlite.Stmt) error {
+		keys = append(keys, s.ColumnInt64(0))
+		return nil
+	}, from, o.next.to[o.next.level], int64(n))
+	return keys, err
+}
+
+// block drops what is not leased of a block.
+func (o *purge) block(t *tx, key int64) error {
+	b, err := t.l.meta(key)
+	if b == nil || err != nil {
+		return err
+	}
+	var leased bitmap
+	if b.leased > 0 {
+		leased = t.l.leasedOf(key)
+	}
+	var drop bitmap
+	for i := range b.n {
+		if !b.settled.has(i) && !leased.has(i) {
+			drop.set(i)
+			t.settle(b, i)
+			o.dropped++
+		}
+	}
+	if drop == (bitmap{}) {
+		return nil
+	}
+	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND grp = 0 AND due > ?", key, o.q.later.counted)
+	if err != nil {
+		return err
+	}
+	o.delayed += delayed
+	if err := o.forgetAgain(t, b, &drop); err != nil {
+		return err
+	}
+	return t.forget(seqOf(key), &drop)
+}
+
+func (o *purge) forgetAgain(t *tx, b *block, drop *bitmap) error {
+	if drop.count() == b.n {
+		return t.exec("DELETE FROM again WHERE key = ?", b.key)
+	}
+	for i := range b.n {
+		if drop.has(i) {
+			if err := t.exec("DELETE FROM again WHERE key = ? AND idx = ?", b.key, int64(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// forget clears dedup entries of a block. What memory still has of them finds
+// nothing in the store.
+func (t *tx) forget(seq int64, drop *bitmap) error {
+	var ids []byte
+	err := t.l.db.each("SELECT ids FROM dedup WHERE seq = ?", func(s *sqlite.Stmt) error {
+		eachEntry(columnBytes(s, 0), func(i int, n *entry) bool {
+			if drop.has(i) {
+				*n = entry{}
+			}
+			ids = n.append(ids)
+			return true
+		})
+		return nil
+	}, seq)
+	if err != nil || ids == nil {
+		return err
+	}
+	return t.exec("UPDATE dedup SET ids = ? WHERE seq = ?", ids, seq)
+}
+
+// leasedOf gives the messages of a block that are leased.
+func (l *loop) leasedOf(key int64) (m bitmap) {
+	for _, ls := range l.leases {
+		for i := range ls.items {
+			if it := &ls.items[i]; it.key == key && it.state != itemEnded {
+				m.set(it.idx)
+			}
+		}
+	}
+	return m
+}
+
+// publish forgets what memory holds of the dropped messages. Those of blocks that
+// later steps drop are forgotten with the first.
+func (o *purge) publish(t *tx) {
+	q, l := o.q, t.l
+	if q == nil || q.id == 0 {
+		return
+	}
+	q.delayed -= o.delayed
+	if o.state.first {
+		q.clear(l, t.now)
+	}
+	l.touch(q)
+}
+
+// clear takes all messages outside the lanes out of memory.
+func (q *queue) clear(l *loop, now int64) {
+	q.ready, q.parked = nil, 0
+	for _, k := range q.keys {
+		k.waiting = nil
+		q.wakeKey(l, k, now)
+	}
+	for _, g := range q.groups {
+		for _, r := range g.pending {
+			r.gone = true
+			if r.due > now {
+				q.delayed--
+			}
+		}
+		g.pending, g.queued = nil, false
+		g.check(l, q, now)
+	}
+}

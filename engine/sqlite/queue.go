@@ -1,0 +1,180 @@
+package sqlite
+
+import (
+	"container/heap"
+	"math"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// queue is what memory holds of a queue: where its lanes stand, and the messages
+// that left their place in the lane. The number of these is bounded by what was
+// handed out and by maxParked; the rest stays in the store.
+type queue struct {
+	id    int64 // 0: nothing was ever sent to it
+	name  string
+	lanes [levels]*lane
+
+	ready   readyHeap         // outside the lanes, could be handed out
+	groups  map[uint64]*group // those with messages outside the lanes or leased
+	parked  int               // messages in groups and under limit keys
+	later   later             // delayed messages that are in the store only
+	waiters []*receive
+
+	limits    engine.QueueLimits
+	bucket    bucket
+	drainedAt int64 // limit keys that are not known count as used up at this time
+	keys      map[uint64]*limitKey
+	wakeup    timer // when the rate allows the next
+
+	total, active, delayed, dead, bytes  int64
+	sent, duplicate, conflict, completed int64
+}
+
+// maxParked bounds the messages that wait in memory for their group or limit key.
+// Beyond it the lanes stand still until some of them are done.
+const maxParked = 1 << 17
+
+// ref is a message outside its lane.
+type ref struct {
+	key, ord, due, sentAt int64
+	idx                   int
+	attempts, deliveries  int
+	group, limitKey       uint64
+	stored                bool // it has a row in again
+	gone                  bool // purged: its timer finds nothing to do
+}
+
+// order is the time by which messages of all levels are compared.
+func order(ord int64, level int) int64 { return ord + int64(level)*int64(engine.Ageing) }
+
+// readyItem is a ref without a group, or a group whose first message is due.
+type readyItem struct {
+	order, key int64
+	idx        int
+	ref        *ref
+	group      *group
+}
+
+func refItem(r *ref) readyItem {
+	return readyItem{order(r.ord, levelOf(r.key)), r.key, r.idx, r, nil}
+}
+
+func groupItem(g *group) readyItem {
+	it := refItem(g.pending[0])
+	it.ref, it.group = nil, g
+	return it
+}
+
+type readyHeap []readyItem
+
+func (h readyHeap) Len() int { return len(h) }
+func (h readyHeap) Less(i, j int) bool {
+	if h[i].order != h[j].order {
+		return h[i].order < h[j].order
+	}
+	if h[i].key != h[j].key {
+		return h[i].key < h[j].key
+	}
+	return h[i].idx < h[j].idx
+}
+func (h readyHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *readyHeap) Push(x any)   { *h = append(*h, x.(readyItem)) }
+func (h *readyHeap) Pop() any {
+	old := *h
+	it := old[len(old)-1]
+	old[len(old)-1] = readyItem{}
+	*h = old[:len(old)-1]
+	return it
+}
+
+func (l *loop) touch(q *queue) { l.dirty[q] = struct{}{} }
+
+// queueFor finds a queue in memory; with make it makes one that is not stored yet.
+func (l *loop) queueFor(name string) *queue {
+	q := l.queues[name]
+	if q == nil {
+		q = l.newQueue(0, name)
+		l.queues[name] = q
+	}
+	return q
+}
+
+func (l *loop) newQueue(id int64, name string) *queue {
+	q := &queue{id: id, name: name, groups: map[uint64]*group{}, keys: map[uint64]*limitKey{}}
+	q.later.start()
+	q.wakeup.fire = func(int64) { l.touch(q) }
+	q.later.timer.fire = func(int64) { l.touch(q) }
+	return q
+}
+
+// dropIdle forgets a queue that was only asked for.
+func (l *loop) dropIdle(q *queue) {
+	if q.id == 0 && len(q.waiters) == 0 {
+		delete(l.queues, q.name)
+		delete(l.dirty, q)
+	}
+}
+
+// queue gives the queue that messages are sent to, and stores it if it is new.
+func (t *tx) queue(name string) (*queue, error) {
+	if q := t.queues[name]; q != nil {
+		return q, nil
+	}
+	q := t.l.queues[name]
+	if q != nil && q.id > 0 {
+		return q, nil
+	}
+	id := t.l.queueID + int64(len(t.queues)) + 1
+	if id > math.MaxInt64>>seqBits/levels {
+		return nil, forebay.Errorf(forebay.CodeFull, "sqlite: send", "no more queues")
+	}
+	if err := t.exec("INSERT INTO queue (id, name) VALUES (?, ?)", id, name); err != nil {
+		return nil, err
+	}
+	if t.queues == nil {
+		t.queues = map[string]*queue{}
+	}
+	q = t.l.newQueue(id, name)
+	t.queues[name] = q
+	return q, nil
+}
+
+// addQueue publishes a queue that was stored. Receivers may wait for it already.
+func (l *loop) addQueue(q *queue) {
+	if old := l.queues[q.name]; old != nil {
+		q.waiters = old.waiters
+		for _, w := range q.waiters {
+			w.q = q
+		}
+		delete(l.dirty, old)
+	}
+	l.queues[q.name], l.byID[q.id] = q, q
+	l.queueID = max(l.queueID, q.id)
+	l.touch(q)
+}
+
+func (q *queue) lane(key int64) *lane {
+	level := levelOf(key)
+	if q.lanes[level] == nil {
+		base := blockKey(laneOf(key), 0)
+		q.lanes[level] = &lane{last: base, tail: base}
+	}
+	return q.lanes[level]
+}
+
+func (q *queue) pushReady(r *ref) { heap.Push(&q.ready, refItem(r)) }
+
+// returned puts a message back that was leased, or delayed at send.
+func (q *queue) returned(l *loop, r *ref, now int64) {
+	if r.group != 0 {
+		q.groupFor(r.group).put(l, q, r, now)
+		return
+	}
+	if r.due == 0 {
+		q.pushReady(r)
+		return
+	}
+	q.putLater(l, r, now)
+}

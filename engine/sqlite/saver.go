@@ -1,0 +1,120 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"os"
+	"syscall"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// The write-ahead log must not grow without bound, and moving it into the
+// database must not hold the writer up. So a second connection moves most of it
+// while writing goes on; what came meanwhile is little, and the loop moves that
+// itself, after which the log starts again at its beginning.
+const (
+	saveAt     = 16 << 20 // size of the log at which the second connection starts
+	saveInline = 64 << 20 // size at which the loop waits for it
+	pageSize   = 4096
+)
+
+// saver is the second connection, in a goroutine of its own.
+type saver struct {
+	conn     *sqlite.Conn
+	database *os.File // to sync; closing it earlier would free SQLite's locks
+	index    *os.File // the log's index, which tells its size
+	start    chan struct{}
+	done     chan error // one answer for each start
+	busy     bool
+}
+
+func newSaver(path string) (*saver, error) {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	s := &saver{conn: conn, start: make(chan struct{}), done: make(chan error, 1)}
+	if s.database, err = os.OpenFile(path, os.O_RDWR, 0); err == nil {
+		s.index, err = os.Open(path + "-shm")
+	}
+	if err != nil {
+		s.closeFiles()
+		return nil, folderError(err)
+	}
+	go s.run()
+	return s, nil
+}
+
+func (s *saver) run() {
+	defer close(s.done)
+	for range s.start {
+		err := checkpoint(db{s.conn})
+		if err == nil {
+			err = syscall.Fdatasync(int(s.database.Fd()))
+		}
+		s.done <- err
+	}
+}
+
+func checkpoint(d db) error {
+	return d.each("PRAGMA wal_checkpoint(PASSIVE)", func(*sqlite.Stmt) error { return nil })
+}
+
+// size is that of the log, as its index says (https://sqlite.org/walformat.html).
+func (s *saver) size() int64 {
+	var b [4]byte
+	if _, err := s.index.ReadAt(b[:], 16); err != nil {
+		return 0
+	}
+	return int64(binary.NativeEndian.Uint32(b[:])) * pageSize
+}
+
+// wake tells the loop that a checkpoint has ended; nil in memory.
+func (s *saver) wake() <-chan error {
+	if s == nil {
+		return nil
+	}
+	return s.done
+}
+
+// consider starts a checkpoint when the log has grown.
+func (s *saver) consider(l *loop) {
+	if s == nil {
+		return
+	}
+	switch size := s.size(); {
+	case !s.busy && size >= saveAt:
+		s.busy = true
+		s.start <- struct{}{}
+	case s.busy && size >= saveInline:
+		l.saved(<-s.done)
+	}
+}
+
+// saved finishes a checkpoint that the saver has done most of.
+func (l *loop) saved(err error) {
+	l.saver.busy = false
+	if err == nil {
+		err = checkpoint(l.db)
+	}
+	if err != nil {
+		l.log.Error("the write-ahead log could not be moved into the database", "error", err)
+	}
+}
+
+// close ends the goroutine and its connection. The database file is closed by
+// closeFiles, after all connections.
+func (s *saver) close() error {
+	close(s.start)
+	for range s.done { // an answer may be left, if one was running
+	}
+	return s.conn.Close()
+}
+
+func (s *saver) closeFiles() {
+	for _, f := range []*os.File{s.database, s.index} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}

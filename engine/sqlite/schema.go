@@ -1,0 +1,83 @@
+package sqlite
+
+import (
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// applicationID marks our files ("FBay"), so that somebody else's database is
+// not taken for one.
+const applicationID = 0x46426179
+
+// migrations lead from each version to the next; user_version says how many have
+// been applied. They are never edited once released.
+var migrations = [...]string{`
+-- What a process restart needs to know once.
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, limits TEXT NOT NULL DEFAULT '{}');
+
+-- Messages of one commit for one lane. key = (queue id × 10 + level) << 40 | seq.
+CREATE TABLE block (key INTEGER PRIMARY KEY, n INTEGER NOT NULL, sent_at INTEGER NOT NULL, bytes INTEGER NOT NULL, data BLOB NOT NULL);
+
+-- Which messages of a block are settled. Apart from it, so that settling does not write payloads again.
+CREATE TABLE part (key INTEGER PRIMARY KEY, settled BLOB NOT NULL);
+
+-- Messages with a life of their own: delayed, retried, released, or taken by a lease that ran out.
+-- due = 0: at once. grp and lim are hashes, 0: none. ord is the time by which it is ordered.
+CREATE TABLE again (key INTEGER NOT NULL, idx INTEGER NOT NULL, queue INTEGER NOT NULL, due INTEGER NOT NULL, ord INTEGER NOT NULL,
+  sent_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL, grp INTEGER NOT NULL, lim INTEGER NOT NULL,
+  failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
+CREATE INDEX again_due ON again (queue, due, key, idx) WHERE grp = 0;
+CREATE INDEX again_grp ON again (queue) WHERE grp <> 0;
+
+-- Who holds what. Rows that are found at start belong to a process that died.
+CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL);
+
+-- What was sent, to know it again. seq is that of the block.
+CREATE TABLE dedup (seq INTEGER PRIMARY KEY, lane INTEGER NOT NULL, at INTEGER NOT NULL, ids BLOB NOT NULL);
+
+CREATE TABLE dead (seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, id TEXT NOT NULL, code TEXT NOT NULL,
+  sent_at INTEGER NOT NULL, died_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL,
+  cause TEXT NOT NULL, failures TEXT NOT NULL, body BLOB NOT NULL);
+CREATE INDEX dead_queue ON dead (queue, seq);
+CREATE INDEX dead_id ON dead (id);
+CREATE INDEX dead_code ON dead (code, seq);
+
+-- What could not be read any more, kept for people to look at.
+CREATE TABLE damaged (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, queue INTEGER NOT NULL, key INTEGER NOT NULL,
+  idx INTEGER NOT NULL, reason TEXT NOT NULL, data BLOB NOT NULL);
+`}
+
+// migrate brings a database to this version. A newer one is left untouched.
+func migrate(conn *sqlite.Conn) error {
+	version, err := pragmaInt(conn, "user_version")
+	if err != nil {
+		return err
+	}
+	app, err := pragmaInt(conn, "application_id")
+	if err != nil {
+		return err
+	}
+	if err := checkVersion(version, app); err != nil {
+		return err
+	}
+	for _, step := range migrations[version:] {
+		version++
+		if err := migrateOne(conn, step, version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func migrateOne(conn *sqlite.Conn, step string, version int64) (err error) {
+	defer sqlitex.Save(conn)(&err)
+	if err := sqlitex.ExecuteScript(conn, step, nil); err != nil {
+		return err
+	}
+	if err := pragma(conn, "application_id", applicationID); err != nil {
+		return err
+	}
+	return pragma(conn, "user_version", version)
+}

@@ -1,0 +1,195 @@
+package sqlite
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// encoded is a message made ready by its caller, so that the loop only copies it.
+type encoded struct {
+	name     string // its id
+	queue    string
+	level    int
+	due      int64
+	group    uint64
+	limitKey uint64
+	body     []byte
+	id       digest
+	key      digest
+	hasKey   bool
+	print    uint64
+	window   int64
+}
+
+// entry is what dedup remembers of the message.
+func (m *encoded) entry(now int64) entry {
+	n := entry{id: m.id, print: m.print, window: m.window, sentAt: now}
+	if m.hasKey {
+		n.hasKey, n.key, n.name = true, m.key, m.name
+	}
+	return n
+}
+
+// encode makes a message ready. Messages with a group share one lane: within a
+// group order comes before priority.
+func encode(m *forebay.Message, body []byte) encoded {
+	n := encoded{
+		name: m.ID, queue: m.Queue, level: m.Priority.Level(), id: idDigest(m.ID),
+		print: xxhash.Sum64(m.Payload), window: int64(m.DedupWindow),
+	}
+	if !m.NotBefore.IsZero() {
+		n.due = m.NotBefore.UnixNano()
+	}
+	if m.Group != "" {
+		n.group = max(xxhash.Sum64String(m.Group), 1)
+		n.level = forebay.Priority(0).Level()
+	}
+	if m.LimitKey != "" {
+		n.limitKey = max(xxhash.Sum64String(m.LimitKey), 1)
+	}
+	if m.DedupKey != "" {
+		n.hasKey, n.key = true, keyDigest(m.Queue, m.DedupKey)
+	}
+	n.body = appendBody(body, m, n.group, n.limitKey)
+	return n
+}
+
+// Send stores messages; see engine.Engine.
+func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
+	if len(msgs) > engine.MaxSend {
+		return nil, tooMany("messages", engine.MaxSend)
+	}
+	o := &send{results: make([]forebay.SendResult, len(msgs)), msgs: make([]encoded, 0, len(msgs)), at: make([]int, 0, len(msgs))}
+	now := e.cfg.Now()
+	for i := range msgs {
+		m := &msgs[i]
+		o.results[i].ID = m.ID
+		if err := checkMessage(m, now); err != nil {
+			o.results[i].Err = err
+			continue
+		}
+		n := encode(m, nil)
+		o.msgs = append(o.msgs, n)
+		o.at = append(o.at, i)
+		o.bytes += int64(len(n.body))
+	}
+	if len(o.msgs) == 0 {
+		return o.results, ctx.Err()
+	}
+	if err := e.submit(ctx, o); err != nil {
+		return nil, err
+	}
+	return o.results, nil
+}
+
+// send is the op of Send.
+type send struct {
+	change
+	msgs    []encoded
+	at      []int // their places in results
+	results []forebay.SendResult
+	bytes   int64
+	counts  []sent
+}
+
+// sent is what is counted for a message.
+type sent struct {
+	q         *queue
+	duplicate bool
+	conflict  bool
+}
+
+func (o *send) size() int64 { return o.bytes + 256 }
+
+func (o *send) apply(t *tx) error {
+	if err := t.l.space(t.now); err != nil {
+		return err
+	}
+	o.counts = o.counts[:0]
+	for i := range o.msgs {
+		m := &o.msgs[i]
+		n, err := t.send(m)
+		if err != nil {
+			return err
+		}
+		q, err := t.queue(m.queue)
+		if err != nil {
+			return err
+		}
+		res := &o.results[o.at[i]]
+		*res = forebay.SendResult{ID: m.name}
+		if n != nil {
+			res.ID, res.Duplicate, res.Conflict = n.name, true, n.print != m.print
+		}
+		o.counts = append(o.counts, sent{q, res.Duplicate, res.Conflict})
+	}
+	return nil
+}
+
+func (o *send) publish(*tx) { countSent(o.counts) }
+
+func countSent(counts []sent) {
+	for _, c := range counts {
+		switch {
+		case !c.duplicate:
+			c.q.sent++
+		case c.conflict:
+			c.q.conflict++
+			c.q.duplicate++
+		default:
+			c.q.duplicate++
+		}
+	}
+}
+
+// send adds a message to the transaction, unless it is a duplicate of the entry
+// that is returned.
+func (t *tx) send(m *encoded) (*entry, error) {
+	n, err := t.duplicate(m)
+	if n != nil || err != nil {
+		return n, err
+	}
+	q, err := t.queue(m.queue)
+	if err != nil {
+		return nil, err
+	}
+	t.add(q, m)
+	t.remember(m)
+	return nil, nil
+}
+
+// spaceEvery is how often the free space of the disk is looked at.
+const spaceEvery = time.Second
+
+// space tells whether Send may use more of the disk. Settle always may.
+func (l *loop) space(now int64) error {
+	cfg := &l.e.cfg
+	if cfg.Path == "" || cfg.DiskReserve < 0 {
+		return nil
+	}
+	if now-l.spaceAt < int64(spaceEvery) && l.spaceAt <= now {
+		return l.spaceErr
+	}
+	l.spaceAt, l.spaceErr = now, nil
+	free, err := diskFree(cfg.Path)
+	if err == nil && free < cfg.DiskReserve {
+		e := forebay.Errorf(forebay.CodeFull, "sqlite: send", "the disk has %d bytes left, of which %d are kept for settling", free, cfg.DiskReserve)
+		e.Hint = "free some space on the disk of the data folder"
+		l.spaceErr = e
+	}
+	return l.spaceErr
+}
+
+func diskFree(path string) (int64, error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, err
+	}
+	return int64(st.Bavail) * st.Bsize, nil
+}

@@ -1,0 +1,210 @@
+package sqlite
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// Settle ends deliveries; see engine.Engine.
+func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, error) {
+	if len(s) > engine.MaxReceive {
+		return nil, tooMany("settlements", engine.MaxReceive)
+	}
+	o := &settle{in: s, errs: make([]error, len(s)), next: make([][]encoded, len(s)), bytes: int64(64 * len(s))}
+	now := e.cfg.Now()
+	valid := false
+	for i := range s {
+		o.errs[i] = checkSettlement(&s[i])
+		for j := range s[i].Next {
+			m := &s[i].Next[j]
+			if o.errs[i] == nil {
+				o.errs[i] = checkMessage(m, now)
+			}
+			if o.errs[i] != nil {
+				break
+			}
+			n := encode(m, nil)
+			o.bytes += int64(len(n.body))
+			o.next[i] = append(o.next[i], n)
+		}
+		valid = valid || o.errs[i] == nil
+	}
+	o.refused = append(o.refused, o.errs...)
+	if !valid {
+		return o.errs, ctx.Err()
+	}
+	if err := e.submit(ctx, o); err != nil {
+		return nil, err
+	}
+	return o.errs, nil
+}
+
+func checkSettlement(s *forebay.Settlement) error {
+	bad := func(field, format string, args ...any) error {
+		err := forebay.Errorf(forebay.CodeInvalid, "sqlite: settle", format, args...)
+		err.Field = field
+		return err
+	}
+	switch {
+	case s.Verdict < forebay.Ack || s.Verdict > forebay.Dead:
+		return bad("verdict", "unknown: %s", s.Verdict)
+	case s.After < 0 || s.After > forebay.MaxDelay:
+		return bad("after", "must be 0 to %s", forebay.MaxDelay)
+	case len(s.Next) > engine.MaxSend:
+		return bad("next", "more than %d messages", engine.MaxSend)
+	}
+	return nil
+}
+
+// settle is the op of Settle.
+type settle struct {
+	change
+	in      []forebay.Settlement
+	next    [][]encoded
+	refused []error // before the loop saw them
+	errs    []error
+	bytes   int64
+	done    []settled
+	counts  []sent
+}
+
+// settled is one settlement that was applied.
+type settled struct {
+	ls   *lease
+	it   *item
+	v    forebay.Verdict
+	back *ref
+}
+
+func (o *settle) size() int64 { return o.bytes }
+
+func (o *settle) apply(t *tx) error {
+	o.done, o.counts = o.done[:0], o.counts[:0]
+	copy(o.errs, o.refused)
+	for i := range o.in {
+		if o.errs[i] != nil {
+			continue
+		}
+		ls, it := t.l.held(o.in[i].Receipt)
+		if it == nil {
+			o.errs[i] = errLeaseLost()
+			continue
+		}
+		it.state = itemSettling
+		o.done = append(o.done, settled{ls: ls, it: it, v: o.in[i].Verdict})
+		if err := o.one(t, &o.in[i], &o.done[len(o.done)-1]); err != nil {
+			return err
+		}
+		if err := o.follow(t, o.next[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// one writes what becomes of one message.
+func (o *settle) one(t *tx, s *forebay.Settlement, d *settled) error {
+	q, r := d.ls.q, d.it.ref
+	switch s.Verdict {
+	case forebay.Ack:
+		return t.finish(d.it)
+	case forebay.Dead:
+		if err := t.bury(q, d.it, s.Cause); err != nil {
+			return err
+		}
+		return t.finish(d.it)
+	}
+	var failures []byte
+	if s.Verdict == forebay.Retry {
+		r.attempts++
+		var err error
+		if failures, err = t.failed(&d.it.ref, s.Cause); err != nil {
+			return err
+		}
+	}
+	if r.due = 0; s.After > 0 {
+		r.due = t.now + int64(s.After)
+	}
+	r.stored = true
+	d.back = &r
+	return t.keep(q, &r, failures)
+}
+
+// finish takes a message out of the store.
+func (t *tx) finish(it *item) error {
+	if it.stored {
+		if err := t.exec("DELETE FROM again WHERE key = ? AND idx = ?", it.key, int64(it.idx)); err != nil {
+			return err
+		}
+	}
+	t.settle(it.blk, it.idx)
+	return nil
+}
+
+// failed adds a cause to the failures of a message.
+func (t *tx) failed(r *ref, cause forebay.Cause) ([]byte, error) {
+	var text string
+	if r.stored {
+		var err error
+		if text, err = t.l.failures(r); err != nil {
+			return nil, err
+		}
+	}
+	if cause.At.IsZero() {
+		cause.At = unix(t.now)
+	}
+	all := append(decodeFailures(text), cause)
+	if n := len(all) - forebay.MaxFailures; n > 0 {
+		all = all[n:]
+	}
+	return json.Marshal(all)
+}
+
+func decodeFailures(text string) []forebay.Cause {
+	var causes []forebay.Cause
+	if len(text) > len("[]") {
+		// What we wrote we can read; if not, the message matters more than its past.
+		_ = json.Unmarshal([]byte(text), &causes)
+	}
+	return causes
+}
+
+// follow sends the messages that come with a verdict. One that was sent before is
+// there already, and that is right.
+func (o *settle) follow(t *tx, next []encoded) error {
+	for i := range next {
+		n, err := t.send(&next[i])
+		if err != nil {
+			return err
+		}
+		q, err := t.queue(next[i].queue)
+		if err != nil {
+			return err
+		}
+		o.counts = append(o.counts, sent{q, n != nil, n != nil && n.print != next[i].print})
+	}
+	return nil
+}
+
+func (o *settle) publish(t *tx) {
+	for _, d := range o.done {
+		switch d.v {
+		case forebay.Ack:
+			d.ls.q.completed++
+		case forebay.Dead:
+			d.ls.q.dead++
+		}
+		t.l.end(d.ls, d.it, d.back, t.now)
+	}
+	countSent(o.counts)
+}
+
+func (o *settle) abort() {
+	for _, d := range o.done {
+		d.it.state = itemLeased
+	}
+	o.done = nil
+}

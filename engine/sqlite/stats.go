@@ -1,0 +1,101 @@
+package sqlite
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+func unix(ns int64) time.Time { return time.Unix(0, ns) }
+
+// Stats counts; see engine.Engine.
+func (e *Engine) Stats(ctx context.Context, names ...string) ([]forebay.QueueStats, error) {
+	var stats []forebay.QueueStats
+	err := e.submit(ctx, question(func(t *tx) error {
+		stats = stats[:0]
+		if len(names) == 0 {
+			for _, q := range t.l.byID {
+				stats = append(stats, forebay.QueueStats{Queue: q.name})
+			}
+			slices.SortFunc(stats, func(a, b forebay.QueueStats) int { return strings.Compare(a.Queue, b.Queue) })
+		}
+		for _, name := range names {
+			stats = append(stats, forebay.QueueStats{Queue: name})
+		}
+		for i := range stats {
+			if q := t.l.queues[stats[i].Queue]; q != nil {
+				if err := q.stats(t.l, &stats[i], t.now); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	return stats, err
+}
+
+func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
+	if err := q.advance(l, now); err != nil {
+		return err
+	}
+	if err := q.countDue(l, now); err != nil {
+		return err
+	}
+	oldest, err := q.oldest(l)
+	if err != nil {
+		return err
+	}
+	*s = forebay.QueueStats{
+		Queue: q.name, Waiting: q.total - q.active - q.delayed, Active: q.active, Delayed: q.delayed, Dead: q.dead,
+		Sent: q.sent, Duplicate: q.duplicate, Conflict: q.conflict, Completed: q.completed, Bytes: q.bytes,
+	}
+	if s.Waiting > 0 && oldest > 0 {
+		s.Oldest = unix(oldest)
+	}
+	return nil
+}
+
+// oldest is when the oldest waiting message was sent, of those that memory knows;
+// of a lane that is its head.
+func (q *queue) oldest(l *loop) (int64, error) {
+	oldest := int64(0)
+	see := func(at int64) {
+		if oldest == 0 || at < oldest {
+			oldest = at
+		}
+	}
+	for _, n := range q.lanes {
+		if n == nil {
+			continue
+		}
+		b, _, err := n.peek(l)
+		if err != nil {
+			return 0, err
+		}
+		if b != nil {
+			see(b.sentAt)
+		}
+	}
+	for _, it := range q.ready {
+		if it.ref != nil {
+			see(it.ref.sentAt)
+		}
+	}
+	for _, k := range q.keys {
+		for _, it := range k.waiting {
+			if it.ref != nil {
+				see(it.ref.sentAt)
+			}
+		}
+	}
+	now := l.now()
+	for _, g := range q.groups {
+		if len(g.pending) > 0 && g.pending[0].due <= now {
+			see(g.pending[0].sentAt)
+		}
+	}
+	return oldest, nil
+}

@@ -1,0 +1,278 @@
+package sqlite
+
+import (
+	"encoding/binary"
+	"syscall"
+
+	"github.com/forebayhq/forebay"
+)
+
+// seqsAhead is how many block seqs are reserved in the store at a time. A seq is
+// never used twice, also when its block is long gone: dedup records name it.
+const seqsAhead = 1 << 20
+
+// tx is one transaction: what is to be written, and what is to become visible in
+// memory once it is committed. Nothing of it is visible before, but claims: they
+// are true without the store, which only remembers them for a crash.
+type tx struct {
+	l       *loop
+	now     int64
+	began   bool // the store has it open
+	wrote   bool // it had anything to write
+	durable bool // somebody waits for the disk
+	claimed bool // writes leases
+
+	seq     int64
+	queues  map[string]*queue  // made by this transaction
+	open    map[int64]*builder // the block that is being filled, by lane
+	made    []*builder         // all blocks
+	ids     map[digest]*entry  // sent by this transaction
+	settled map[*block]*bitmap // what is settled by this transaction
+	claims  []*receive         // served
+	gone    []*lease           // ended
+	failure error              // of a write that nobody waits for
+}
+
+func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq} }
+
+// exec writes, and begins the transaction with the first write.
+func (t *tx) exec(sql string, args ...any) error {
+	if !t.began {
+		if err := t.l.db.exec("BEGIN IMMEDIATE"); err != nil {
+			return err
+		}
+		t.began, t.wrote = true, true
+	}
+	return t.l.db.exec(sql, args...)
+}
+
+// note keeps the failure of a write that only serves a later start; it makes the
+// transaction fail.
+func (t *tx) note(err error) {
+	if t.failure == nil {
+		t.failure = err
+	}
+}
+
+// commit writes what was gathered and makes it durable where somebody waits for it.
+func (t *tx) commit() error {
+	if t.failure != nil {
+		return t.failure
+	}
+	for _, b := range t.made {
+		if err := t.writeBlock(b); err != nil {
+			return err
+		}
+	}
+	for b, marks := range t.settled {
+		if err := t.writeMarks(b, marks); err != nil {
+			return err
+		}
+	}
+	for _, ls := range t.gone {
+		if err := t.exec("DELETE FROM lease WHERE id = ?", ls.id); err != nil {
+			return err
+		}
+	}
+	if t.seq > t.l.seqKept {
+		err := t.exec("UPDATE meta SET value = ? WHERE name = 'seq'", t.seq+seqsAhead)
+		if err != nil {
+			return err
+		}
+	}
+	if !t.began {
+		return nil
+	}
+	if err := t.l.db.exec("COMMIT"); err != nil {
+		return err
+	}
+	t.began = false
+	if t.durable {
+		return t.l.sync()
+	}
+	return nil
+}
+
+func (t *tx) rollback() {
+	// SQLite may have rolled back by itself; then this fails, and nothing is open.
+	if t.began && !t.l.db.conn.AutocommitEnabled() {
+		_ = t.l.db.exec("ROLLBACK")
+	}
+	t.began = false
+}
+
+// sync makes the write-ahead log durable. The connection runs with
+// synchronous=NORMAL, so that commits that nobody waits for cost no flush.
+func (l *loop) sync() error {
+	if l.wal == nil {
+		return nil
+	}
+	if err := syscall.Fdatasync(int(l.wal.Fd())); err != nil {
+		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "%w", err)
+	}
+	return nil
+}
+
+// builder is a block that is being filled.
+type builder struct {
+	key     int64
+	q       *queue
+	sentAt  int64
+	data    []byte
+	recs    [][2]int32
+	ids     []byte
+	hashes  []digest
+	delayed []*ref
+}
+
+// add puts a message into the open block of its lane.
+func (t *tx) add(q *queue, m *encoded) (*builder, int) {
+	lane := laneID(q.id, m.level)
+	b := t.open[lane]
+	if b == nil || len(b.recs) == blockMessages || len(b.data)+len(m.body)+recordHeader > blockBytes {
+		b = &builder{key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: []byte{blockVersion}}
+		t.seq++
+		if t.open == nil {
+			t.open = map[int64]*builder{}
+		}
+		t.open[lane] = b
+		t.made = append(t.made, b)
+	}
+	i := len(b.recs)
+	b.data = appendRecord(b.data, i, m.body)
+	b.recs = append(b.recs, [2]int32{int32(len(b.data) - len(m.body)), int32(len(b.data))})
+	b.ids = m.entry(t.now).append(b.ids)
+	b.hashes = append(b.hashes, m.id)
+	if m.hasKey {
+		b.hashes = append(b.hashes, m.key)
+	}
+	if m.due > t.now {
+		b.delayed = append(b.delayed, &ref{
+			key: b.key, idx: i, ord: m.due, due: m.due, sentAt: t.now,
+			group: m.group, limitKey: m.limitKey, stored: true,
+		})
+	}
+	return b, i
+}
+
+func (t *tx) writeBlock(b *builder) error {
+	err := t.exec("INSERT INTO block (key, n, sent_at, bytes, data) VALUES (?, ?, ?, ?, ?)",
+		b.key, int64(len(b.recs)), b.sentAt, int64(len(b.data)), b.data)
+	if err != nil {
+		return err
+	}
+	err = t.exec("INSERT INTO dedup (seq, lane, at, ids) VALUES (?, ?, ?, ?)",
+		seqOf(b.key), laneOf(b.key), b.sentAt, b.ids)
+	if err != nil {
+		return err
+	}
+	for _, r := range b.delayed {
+		if err := t.keep(b.q, r, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle marks message i of a block as settled.
+func (t *tx) settle(b *block, i int) {
+	if t.settled == nil {
+		t.settled = map[*block]*bitmap{}
+	}
+	marks := t.settled[b]
+	if marks == nil {
+		marks = new(bitmap)
+		*marks = b.settled
+		t.settled[b] = marks
+	}
+	marks.set(i)
+}
+
+// writeMarks stores what is settled of a block; a block that is settled whole
+// leaves the store.
+func (t *tx) writeMarks(b *block, marks *bitmap) error {
+	if marks.count() < b.n {
+		return t.exec("INSERT INTO part (key, settled) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET settled = ?2",
+			b.key, marks.bytes(b.n))
+	}
+	if b.settled != (bitmap{}) {
+		if err := t.exec("DELETE FROM part WHERE key = ?", b.key); err != nil {
+			return err
+		}
+	}
+	return t.exec("DELETE FROM block WHERE key = ?", b.key)
+}
+
+// publish makes what was committed visible.
+func (t *tx) publish() {
+	l := t.l
+	if t.seq > l.seqKept {
+		l.seqKept = t.seq + seqsAhead
+	}
+	l.seq = t.seq
+	for _, q := range t.queues {
+		l.addQueue(q)
+	}
+	for b, marks := range t.settled {
+		l.publishMarks(b, marks)
+	}
+	for _, b := range t.made {
+		l.publishBlock(b, t.now)
+	}
+}
+
+func (l *loop) publishMarks(b *block, marks *bitmap) {
+	q := l.byID[laneOf(b.key)/levels]
+	before, after := b.settled.count(), marks.count()
+	q.total -= int64(after - before)
+	q.bytes -= b.remaining(before) - b.remaining(after)
+	b.settled = *marks
+	l.blocks.release(b)
+}
+
+func (l *loop) publishBlock(b *builder, now int64) {
+	q := b.q
+	n := len(b.recs)
+	q.total += int64(n)
+	q.bytes += int64(len(b.data))
+	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), data: b.data, recs: b.recs}
+	for _, r := range b.delayed {
+		blk.skip.set(r.idx)
+		q.putLater(l, r, now)
+	}
+	q.lane(b.key).push(l, blk)
+	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.window(l))
+	l.touch(q)
+}
+
+// encodeLease says what a lease holds: for each message its block, index and
+// the number of this delivery.
+func encodeLease(items []item) []byte {
+	var b []byte
+	last := int64(0)
+	for i := range items {
+		r := &items[i].ref
+		b = binary.AppendVarint(b, r.key-last)
+		b = binary.AppendUvarint(b, uint64(r.idx))
+		b = binary.AppendUvarint(b, uint64(r.deliveries))
+		last = r.key
+	}
+	return b
+}
+
+type leaseItem struct {
+	key        int64
+	idx        int
+	deliveries int
+}
+
+func decodeLease(b []byte) ([]leaseItem, bool) {
+	r := reader{b: b}
+	var items []leaseItem
+	last := int64(0)
+	for len(r.b) > 0 && !r.bad {
+		last += r.varint()
+		items = append(items, leaseItem{last, int(r.uvarint()), int(r.uvarint())})
+	}
+	return items, !r.bad
+}

@@ -59,7 +59,6 @@ func (c *call) order() {
 
 // answer writes the verdicts of our own routes.
 func (c *call) answer(rt route) {
-	c.order()
 	b := c.wire[:0] // nobody reads the body any more
 	if rt.one && c.single && c.rejected == 0 {
 		b = c.appendOne(b)

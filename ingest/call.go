@@ -99,7 +99,7 @@ func (c *call) judge() *problem {
 		if bad.code == codeInvalidJSON && c.single {
 			return unreadable(bad.message) // one event is its own envelope
 		}
-		c.reject(i, bad)
+		c.reject(i, c.item.anyID(), bad)
 	}
 	c.cutPayloads()
 	return nil
@@ -151,7 +151,7 @@ func (c *call) add(i int, d *dialect, out *draft) *fault {
 	c.ends = append(c.ends, len(payloads))
 	c.index = append(c.index, i)
 	c.msgs = append(c.msgs, forebay.Message{
-		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: kind(out.Type), Group: out.group, DedupWindow: c.edge.cfg.DedupWindow,
+		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: kind(out.Type), Group: out.group,
 		Fingerprint: out.fingerprint(),
 	})
 	c.warn(i, d, out)
@@ -195,9 +195,8 @@ func (c *call) cutPayloads() {
 
 // reject notes why an item is refused. Its bytes are copied: the store may still
 // read them when this call has ended.
-func (c *call) reject(i int, f *fault) {
+func (c *call) reject(i int, id string, f *fault) {
 	raw := without(c.items[i].raw, "writeKey") // only hashes of keys are stored
-	id := c.item.anyID()
 	c.bad = append(c.bad, badrow.Row{
 		At: c.received, KeyID: c.key.ID, Dialect: c.dialect.rowName(), Index: i, EventID: id,
 		Code: f.code, Pointer: f.pointer, Reason: f.message,
@@ -250,7 +249,7 @@ func (c *call) settle(ctx context.Context, sent []forebay.SendResult) *problem {
 			c.duplicate++
 			c.results = append(c.results, duplicateResult(i, s))
 		case code == forebay.CodeInvalid || code == forebay.CodeTooLarge:
-			c.reject(i, &fault{codeRefused, "", s.Err.Error()})
+			c.reject(i, c.msgs[n].ID, &fault{codeRefused, "", s.Err.Error()})
 		default:
 			return c.failed(s.Err)
 		}

@@ -7,8 +7,10 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,12 +63,31 @@ type rig struct {
 	keys  *keyring.Ring
 	edge  *ingest.Edge
 	mux   *http.ServeMux
+	now   atomic.Int64 // nanoseconds after noon
+	seen  seen
 }
+
+// seen counts what observers were told.
+type seen struct {
+	mu     sync.Mutex
+	counts map[string]int
+}
+
+func (s *seen) add(words ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counts == nil {
+		s.counts = map[string]int{}
+	}
+	s.counts[strings.Join(words, " ")]++
+}
+
+func (r *rig) pass(d time.Duration) { r.now.Add(int64(d)) }
 
 func newRig(t *testing.T, change func(*ingest.Config)) *rig {
 	t.Helper()
 	r := &rig{t: t, queue: &recorder{}, mux: http.NewServeMux()}
-	now := func() time.Time { return noon }
+	now := func() time.Time { return noon.Add(time.Duration(r.now.Load())) }
 	var err error
 	dir := t.TempDir()
 	if r.bad, err = badrow.Open(filepath.Join(dir, "bad.db"), badrow.Config{Now: now}); err != nil {
@@ -76,7 +97,10 @@ func newRig(t *testing.T, change func(*ingest.Config)) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.bad.Close(); r.keys.Close() })
-	cfg := ingest.Config{Sender: r.queue, Bad: r.bad, Keys: r.keys, Now: now}
+	cfg := ingest.Config{Sender: r.queue, Bad: r.bad, Keys: r.keys, Now: now, Observer: ingest.Observer{
+		Request: func(dialect string, status int, _ time.Duration) { r.seen.add(dialect, strconv.Itoa(status)) },
+		Verdict: func(dialect string, status ingest.Status, code string) { r.seen.add(dialect, string(status), code) },
+	}}
 	if change != nil {
 		change(&cfg)
 	}
@@ -138,6 +162,19 @@ func TestOneEventIsQueuedAndAnsweredByItsID(t *testing.T) {
 	if status != 202 || answer != `{"messageId":"e1","duplicate":true}` {
 		t.Fatalf("again: got %d %s", status, answer)
 	}
+}
+
+// key adds a key and gives its secret.
+func (r *rig) key(spec keyring.Spec) (keyring.Key, string) {
+	r.t.Helper()
+	if spec.Name == "" {
+		spec.Name = "ios"
+	}
+	k, secret, err := r.keys.Add(spec)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return k, secret
 }
 
 func TestOneBadEventNeverSpoilsTheOthers(t *testing.T) {

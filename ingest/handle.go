@@ -83,6 +83,7 @@ func (c *call) run(rt route) *problem {
 	if p := c.store(ctx); p != nil {
 		return p
 	}
+	c.order()
 	c.observe()
 	return nil
 }

@@ -69,14 +69,11 @@ type Config struct {
 	Limits    Limits
 	Load      Load // what admission looks at; nil: it looks at memory only
 	Admission Admission
-	Schemas   *Schemas // nil: payloads are not looked into
-
-	DedupWindow time.Duration // how long an id is remembered, default forebay.DefaultDedupWindow
-	Timeout     time.Duration // of storing one request, default 10 s
-
-	Now      func() time.Time // default time.Now
-	Logger   *slog.Logger     // default: nothing is logged
-	Observer Observer
+	Schemas   *Schemas         // nil: payloads are not looked into
+	Timeout   time.Duration    // of storing one request, default 10 s
+	Now       func() time.Time // default time.Now
+	Logger    *slog.Logger     // default: nothing is logged
+	Observer  Observer
 }
 
 // Edge serves the routes. All methods may be called concurrently.

@@ -16,6 +16,7 @@ func dedupCases() []testCase {
 		{name: "dedup/by key in one call", invariants: []int{2}, needs: DedupKeys, run: dedupKeyOneCall},
 		{name: "dedup/side by side", invariants: []int{2}, run: dedupConcurrent},
 		{name: "dedup/another payload is a conflict", invariants: []int{2}, run: dedupConflict},
+		{name: "dedup/a fingerprint stands for the payload", invariants: []int{2}, run: dedupFingerprint},
 		{name: "dedup/the window passes", invariants: []int{2, 12}, run: dedupWindowPasses},
 		{name: "dedup/the window does not pass over what is there", invariants: []int{2}, run: dedupOutlivesWindow},
 		{name: "dedup/nothing stored leaves no record", invariants: []int{2}, run: dedupNoRecord},
@@ -122,6 +123,22 @@ func dedupConflict(v *env) {
 	if s := v.stats(testQueue); s.Duplicate != 3 || s.Conflict != 2 {
 		v.failf("stats count %d duplicates, %d conflicts; want 3 and 2", s.Duplicate, s.Conflict)
 	}
+}
+
+func dedupFingerprint(v *env) {
+	with := func(print uint64, body string) forebay.Message {
+		return msg("a", withBody(body), func(m *forebay.Message) { m.Fingerprint = print })
+	}
+	v.send(with(7, "one"))
+	v.duplicate(v.send(with(7, "two"))[0], "a", false)
+	v.duplicate(v.send(with(8, "one"))[0], "a", true)
+	d := v.one("a")
+	if d.Fingerprint != 0 {
+		v.failf("fingerprint %d was delivered", d.Fingerprint)
+	}
+	v.ack(d)
+	v.duplicate(v.send(with(7, "three"))[0], "a", false)
+	v.duplicate(v.send(with(1<<64-1, "one"))[0], "a", true)
 }
 
 func dedupWindowPasses(v *env) {

@@ -1,7 +1,6 @@
 package enginetest
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
@@ -26,6 +25,7 @@ type judge struct {
 	receipts []forebay.Receipt // given lately, live or not
 	given    map[forebay.Receipt]bool
 	rates    map[string]*rateWatch
+	replayed map[string]int64 // since the opening; Sent may count them or not
 }
 
 // rateWatch checks the rate of one queue from the outside.
@@ -48,6 +48,7 @@ func (h Harness) judge(t testing.TB, steps []step) (err error) {
 	j := &judge{
 		t: t, h: h, e: h.Open(t), o: newOracle(), ctx: ctx, slack: time.Millisecond,
 		given: make(map[forebay.Receipt]bool), rates: make(map[string]*rateWatch),
+		replayed: make(map[string]int64),
 	}
 	if h.Pass != nil {
 		j.slack = h.Unit / 4
@@ -135,6 +136,7 @@ func (j *judge) send(n [4]int) error {
 		m := j.message(n[1] + i*n[2])
 		if n[2]%6 == 0 {
 			m.Payload = append(m.Payload, " another"...)
+			m.Fingerprint = uint64(n[2] % 12 / 6) // 0 or 1
 		}
 		if n[3]%5 == 0 {
 			m.NotBefore = now.Add(j.units(n[3] % 11))
@@ -187,7 +189,7 @@ func (j *judge) sent(m forebay.Message, res forebay.SendResult, now time.Time) e
 		return fmt.Errorf("%q is called a duplicate of %q, and is not", m.ID, res.ID)
 	}
 	stats.Duplicate++
-	if conflict := !bytes.Equal(firsts[i].payload, m.Payload); conflict != res.Conflict {
+	if conflict := firsts[i].says != says(m); conflict != res.Conflict {
 		return fmt.Errorf("duplicate %q says conflict %v, want %v", m.ID, res.Conflict, conflict)
 	}
 	if res.Conflict {
@@ -285,6 +287,7 @@ func (j *judge) reopen() {
 	}
 	j.e = j.h.Reopen(j.t, j.e)
 	j.o.restart()
+	clear(j.replayed)
 	for _, w := range j.rates {
 		w.starts = nil // what was started before a restart may be forgotten
 	}

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -44,7 +45,7 @@ type entry struct {
 // the message is gone.
 type record struct {
 	id, queue string
-	payload   []byte
+	says      string // what a duplicate must say too, else it is a conflict
 	until     time.Time
 	loose     bool // its message was discarded: it may hold on, or not
 }
@@ -112,11 +113,19 @@ func recordNames(m forebay.Message) []string {
 	return names
 }
 
+// says is the content of a message, as far as Conflict compares it.
+func says(m forebay.Message) string {
+	if m.Fingerprint != 0 {
+		return fmt.Sprint("fingerprint ", m.Fingerprint)
+	}
+	return "payload " + string(m.Payload)
+}
+
 // send stores a valid message, or finds its first.
 func (o *oracle) send(m forebay.Message, now time.Time) forebay.SendResult {
 	stats := o.count(m.Queue)
 	if r := o.first(m, now); r != nil {
-		conflict := !bytes.Equal(r.payload, m.Payload)
+		conflict := r.says != says(m)
 		stats.Duplicate++
 		if conflict {
 			stats.Conflict++
@@ -131,12 +140,13 @@ func (o *oracle) send(m forebay.Message, now time.Time) forebay.SendResult {
 func (o *oracle) store(m forebay.Message, now time.Time) {
 	m.Payload, m.Headers = bytes.Clone(m.Payload), maps.Clone(m.Headers)
 	r := &record{
-		id: m.ID, queue: m.Queue, payload: m.Payload,
+		id: m.ID, queue: m.Queue, says: says(m),
 		until: now.Add(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)),
 	}
 	for _, name := range recordNames(m) {
 		o.records[name] = r
 	}
+	m.Fingerprint = 0 // not delivered
 	o.seq++
 	o.entries = append(o.entries, &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore})
 }

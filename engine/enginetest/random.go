@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -72,23 +73,34 @@ func runModel(t *testing.T, h Harness) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range saved {
-		t.Run(filepath.Base(file), func(t *testing.T) {
-			t.Parallel()
-			steps, err := readSteps(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := h.play(t, steps); err != nil {
-				t.Fatalf("%s: %v", file, err)
-			}
-		})
+	kept := t.Run("kept", func(t *testing.T) {
+		for _, file := range saved {
+			t.Run(filepath.Base(file), func(t *testing.T) {
+				t.Parallel()
+				playFile(t, h, file)
+			})
+		}
+	})
+	if !kept {
+		return // what is known to fail comes first, else each run would keep another
 	}
+	first := &sync.Once{}
 	for _, seed := range modelSeeds(t) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
 			t.Parallel()
-			playSeed(t, h, seed)
+			playSeed(t, h, seed, first)
 		})
+	}
+}
+
+func playFile(t *testing.T, h Harness, file string) {
+	t.Helper()
+	steps, err := readSteps(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.play(t, steps); err != nil {
+		t.Fatalf("%s: %v", file, err)
 	}
 }
 
@@ -118,21 +130,24 @@ func setting(t testing.TB, name string, fallback uint64) uint64 {
 	return n
 }
 
-func playSeed(t *testing.T, h Harness, seed uint64) {
+// playSeed plays a seed. The first one that fails is shrunk and kept.
+func playSeed(t *testing.T, h Harness, seed uint64, first *sync.Once) {
 	t.Helper()
 	steps := randomSteps(seed, int(setting(t, "ENGINETEST_STEPS", modelSteps)))
 	err := h.play(t, steps)
 	if err == nil {
 		return
 	}
-	t.Logf("seed %d fails: %v; shrinking", seed, err)
-	steps, err = h.shrink(t, steps, err)
-	file := filepath.Join("testdata", fmt.Sprintf("model-%d.txt", seed))
-	if werr := writeSteps(file, steps, err); werr != nil {
-		t.Errorf("the failing case could not be kept: %v", werr)
-	}
-	t.Fatalf("%v\nafter %d steps, kept in %s; the whole run again: ENGINETEST_SEED=%d go test -run '%s'",
-		err, len(steps), file, seed, strings.Split(t.Name(), "/")[0])
+	t.Errorf("seed %d fails: %v\nthe whole run again: ENGINETEST_SEED=%d go test -run '^%s$'",
+		seed, err, seed, strings.Split(t.Name(), "/")[0])
+	first.Do(func() {
+		steps, err := h.shrink(t, steps, err)
+		file := filepath.Join("testdata", fmt.Sprintf("model-%d.txt", seed))
+		t.Errorf("shrunk to %d steps, kept in %s: %v", len(steps), file, err)
+		if err := writeSteps(file, steps, err); err != nil {
+			t.Errorf("the failing case could not be kept: %v", err)
+		}
+	})
 }
 
 // play gives the first unfairness of an engine, or nil.

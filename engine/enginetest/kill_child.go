@@ -1,0 +1,189 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+const (
+	killSenders   = 3
+	killConsumers = 3
+	killGroups    = 4 // of each sender
+	killBacklog   = 2000
+	killLease     = 10 * time.Minute // no lease may end by itself: the machine may be slow
+)
+
+// child is the process that will be killed.
+type child struct {
+	e     engine.Engine
+	facts *os.File
+	ctx   context.Context
+	round uint64
+	open  atomic.Int64 // sent and not ended, about
+	known []string
+}
+
+// killChild works until it is killed.
+func killChild(t *testing.T, cfg KillConfig, dir string) {
+	c := &child{facts: os.NewFile(factsFD, "facts"), round: setting(t, killRoundEnv, 0)}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // should the parent have died
+	defer cancel()
+	c.ctx = ctx
+	known, err := os.ReadFile(filepath.Join(dir, "known"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.known = strings.Fields(string(known))
+	if c.e, err = cfg.Open(filepath.Join(dir, "store")); err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	c.say("ready")
+	var wg sync.WaitGroup
+	for i := range killSenders + killConsumers + 1 {
+		rng := rand.New(rand.NewPCG(setting(t, killSeedEnv, 0)+c.round, uint64(i)))
+		wg.Go(func() {
+			var err error
+			switch {
+			case i < killSenders:
+				err = c.send(i, rng)
+			case i < killSenders+killConsumers:
+				err = c.consume(i, rng)
+			default:
+				err = c.sendAgain()
+			}
+			if err != nil {
+				c.say("error " + strings.ReplaceAll(err.Error(), "\n", "; "))
+			}
+		})
+	}
+	wg.Wait()
+	t.Fatal("the child was not killed")
+}
+
+// say writes facts, each line in one call, so that none is torn.
+func (c *child) say(lines ...string) {
+	for _, line := range lines {
+		if _, err := c.facts.WriteString(line + "\n"); err != nil {
+			os.Exit(1) // the parent is gone
+		}
+	}
+}
+
+func (c *child) send(sender int, rng *rand.Rand) error {
+	for n := 0; c.ctx.Err() == nil; {
+		if c.open.Load() > killBacklog {
+			if err := wait(c.ctx, time.Millisecond); err != nil {
+				return nil
+			}
+			continue
+		}
+		var batch []forebay.Message
+		for range 1 + rng.IntN(20) {
+			// The number rises over all rounds, so that it tells the order of sending.
+			m := msg(fmt.Sprintf("%d.%d.%d", sender, rng.IntN(2*killGroups), c.round<<32+uint64(n)))
+			if g := killGroup(m.ID); g != "" {
+				m.Group = g
+			}
+			n++
+			batch = append(batch, m)
+			c.say("send " + m.ID)
+		}
+		res, err := c.e.Send(c.ctx, batch)
+		if err != nil {
+			return err
+		}
+		for i, r := range res {
+			if r.Err != nil || r.Duplicate {
+				return fmt.Errorf("send of new %q gave %+v", batch[i].ID, r)
+			}
+			c.say("sent " + batch[i].ID)
+		}
+		c.open.Add(int64(len(batch)))
+	}
+	return nil
+}
+
+// killGroup tells the group of a message by its id: half have one.
+func killGroup(id string) string {
+	parts := strings.Split(id, ".")
+	if len(parts) == 3 && parts[1] < fmt.Sprint(killGroups) {
+		return parts[0] + "." + parts[1]
+	}
+	return ""
+}
+
+// sendAgain sends what earlier rounds had acknowledged: all are duplicates.
+func (c *child) sendAgain() error {
+	for _, id := range c.known {
+		m := msg(id)
+		m.Group = killGroup(id)
+		res, err := c.e.Send(c.ctx, []forebay.Message{m})
+		if err != nil {
+			return err
+		}
+		if r := res[0]; r.Err != nil || !r.Duplicate || r.ID != id || r.Conflict {
+			return fmt.Errorf("%q was acknowledged before and sent again: %+v", id, r)
+		}
+	}
+	return nil
+}
+
+func (c *child) consume(consumer int, rng *rand.Rand) error {
+	for n := 0; c.ctx.Err() == nil; n++ {
+		ds, err := c.e.Receive(c.ctx, engine.Receive{
+			Queue: testQueue, Max: 1 + rng.IntN(50), Wait: time.Second, Lease: killLease,
+		})
+		if err != nil {
+			return err
+		}
+		batch := fmt.Sprintf("%d.%d.%d", c.round, consumer, n)
+		for _, d := range ds {
+			c.say(gotFact(d, batch))
+		}
+		if err := c.settle(ds, rng); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *child) settle(ds []forebay.Delivery, rng *rand.Rand) error {
+	ss := acks(ds)
+	for i, d := range ds {
+		switch rng.IntN(12) {
+		case 0:
+			ss[i].Verdict, ss[i].Cause = forebay.Retry, cause("x")
+		case 1:
+			ss[i].Verdict = forebay.Release
+		case 2:
+			ss[i].Verdict, ss[i].Cause = forebay.Dead, cause("x")
+		}
+		c.say(fmt.Sprintf("try %s %s", ss[i].Verdict, d.ID))
+	}
+	errs, err := c.e.Settle(c.ctx, ss)
+	if err != nil {
+		return err
+	}
+	for i, d := range ds {
+		if errs[i] != nil {
+			return errors.Join(fmt.Errorf("settle of %q", d.ID), errs[i])
+		}
+		c.say(fmt.Sprintf("did %s %s", ss[i].Verdict, d.ID))
+		if v := ss[i].Verdict; v == forebay.Ack || v == forebay.Dead {
+			c.open.Add(-1)
+		}
+	}
+	return nil
+}

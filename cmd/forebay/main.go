@@ -24,8 +24,19 @@ import (
 type commands struct {
 	JSON bool `help:"Print JSON for scripts, without colours."`
 
+	Serve   serveCmd   `cmd:"" group:"server" help:"Run the server until SIGTERM."`
+	Demo    demoCmd    `cmd:"" group:"server" help:"Run a server, send sample traffic through it and show what happens."`
+	Doctor  doctorCmd  `cmd:"" group:"server" help:"Check the data folder, disk, clock, port, database and keys."`
+	Bench   benchCmd   `cmd:"" group:"server" help:"Measure this machine."`
 	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
+
+	Send   sendCmd   `cmd:"" group:"look" help:"Send a file of events."`
+	Queues queuesCmd `cmd:"" group:"look" help:"Queues: list, pause, resume."`
+	Dead   deadCmd   `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
+	Bad    badCmd    `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
+	Events eventsCmd `cmd:"" group:"look" help:"Tell where an event is."`
+	Keys   keysCmd   `cmd:"" group:"look" help:"Keys: list, add, revoke."`
 }
 
 const description = `Forebay takes events in within milliseconds, keeps what it accepted, and writes it to the database at the database's pace.
@@ -72,7 +83,7 @@ func (p *program) run(args []string) (code int) {
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.ExplicitGroups([]kong.Group{
-			{Key: "server", Title: "The server"}, {Key: "look", Title: "Look and mend"}, {Key: "send", Title: "Send"},
+			{Key: "server", Title: "The server"}, {Key: "look", Title: "Events and what became of them"},
 		}),
 	)
 	if err != nil {

@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/badrow"
+	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+	"github.com/forebayhq/forebay/engine/sqlite"
+	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/ingest"
+	"github.com/forebayhq/forebay/keyring"
+	"github.com/forebayhq/forebay/monitor"
+	"github.com/forebayhq/forebay/worker"
+)
+
+// server is everything that `forebay serve` runs.
+type server struct {
+	settings *config.Settings
+	log      *slog.Logger
+	file     serverFile
+
+	listener net.Listener
+	http     *http.Server
+	api      *api.API
+	worker   *worker.Worker
+
+	ring   *keyring.Ring
+	bad    *badrow.Store
+	broker *broker.Broker
+	sink   sink
+
+	monitor *monitor.Monitor
+
+	closers []func() error // in the order of opening
+}
+
+func (s *server) path(name string) string { return filepath.Join(s.settings.Data.Dir, name) }
+
+func (s *server) closing(f func() error) { s.closers = append(s.closers, f) }
+
+// close closes the parts, the last one opened first.
+func (s *server) close() error {
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i]())
+	}
+	s.closers = nil
+	return errors.Join(errs...)
+}
+
+// openServer opens all parts or none. The port comes first and the queue second,
+// since these two can belong to another process; nothing is written before both
+// are ours.
+func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err error) {
+	s := &server{settings: settings, log: log}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	steps := []func() error{s.openPort, s.openQueue, s.openStores, s.openSink, s.openWorker, s.openHTTP}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (s *server) openPort() error {
+	keys, err := hasKeys(s.path(keysFile))
+	if err != nil {
+		return cannotStart(err)
+	}
+	s.listener, err = listen(s.settings, keys)
+	if err != nil {
+		return err
+	}
+	s.closing(func() error {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	})
+	return nil
+}
+
+// hasKeys tells whether a live key exists, without opening the ring for good.
+func hasKeys(path string) (bool, error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	ring, err := keyring.Open(path, keyring.Config{})
+	if err != nil {
+		return false, err
+	}
+	return ring.Required(), ring.Close()
+}
+
+func (s *server) openQueue() error {
+	if err := makeFolder(s.settings.Data.Dir); err != nil {
+		return err
+	}
+	durability := sqlite.DurabilityFull
+	if s.settings.Data.Durability == "process" {
+		durability = sqlite.DurabilityProcess
+	}
+	engine, err := sqlite.Open(sqlite.Config{
+		Path:           s.path(queueFile),
+		Durability:     durability,
+		DedupRetention: s.settings.Ingest.DedupWindow,
+		Logger:         s.log.With("part", "queue"),
+	})
+	if err != nil {
+		return cannotStart(err)
+	}
+	s.broker, err = broker.New(engine, broker.Config{
+		Policy: policy(s.settings.Queue(config.DefaultQueue)),
+		Queues: policies(s.settings),
+	})
+	if err != nil {
+		return errors.Join(usage(err), engine.Close())
+	}
+	s.closing(s.broker.Close)
+	return nil
+}
+
+func policies(s *config.Settings) map[string]broker.Policy {
+	all := make(map[string]broker.Policy, len(s.Queues))
+	for name, q := range s.Queues {
+		if name != config.DefaultQueue {
+			all[name] = policy(q)
+		}
+	}
+	return all
+}
+
+func policy(q config.Queue) broker.Policy {
+	return broker.Policy{Attempts: int(q.Attempts), Deliveries: int(q.Deliveries), Base: q.Backoff, Cap: q.BackoffMax}
+}
+
+func (s *server) openStores() (err error) {
+	s.ring, err = keyring.Open(s.path(keysFile), keyring.Config{Logger: s.log.With("part", "keys")})
+	if err != nil {
+		return cannotStart(err)
+	}
+	s.closing(s.ring.Close)
+	s.bad, err = badrow.Open(s.path(badFile), badrow.Config{
+		MaxRows:  s.settings.Bad.MaxRows,
+		MaxBytes: s.settings.Bad.MaxBytes,
+		MaxAge:   s.settings.Bad.MaxAge,
+		Logger:   s.log.With("part", "bad rows"),
+	})
+	if err != nil {
+		return cannotStart(err)
+	}
+	s.closing(s.bad.Close)
+	s.monitor, err = monitor.New(monitor.Config{Broker: s.broker, Bad: s.bad, Version: built().Version, Logger: s.log.With("part", "metrics")})
+	return err
+}
+
+// writers is how many batches are written side by side. A SQLite file takes one.
+func (s *server) writers() int {
+	if s.settings.Sink.URL == "" {
+		return 1
+	}
+	return int(s.settings.Sink.Connections)
+}
+
+func (s *server) openWorker() (err error) {
+	c := s.settings.Sink
+	s.worker, err = worker.New(s.broker, worker.Config{
+		Queue:        event.Queue,
+		Batch:        s.sink,
+		Concurrency:  s.writers(),
+		BatchMax:     int(c.BatchMax),
+		BatchBytes:   int(c.BatchBytes),
+		BatchWait:    c.BatchAge,
+		Lease:        s.settings.Queue(event.Queue).Lease,
+		DrainTimeout: s.settings.Server.Drain,
+		Logger:       s.log.With("part", "worker"),
+		Observe:      s.monitor.Worker(),
+	})
+	return err
+}
+
+func (s *server) openHTTP() error {
+	s.file = newServerFile(s.listener.Addr(), time.Now())
+	edge, err := s.newEdge()
+	if err != nil {
+		return usage(err)
+	}
+	mux := http.NewServeMux()
+	edge.Register(mux)
+	s.api, err = api.New(api.Config{
+		Broker: s.broker, Ring: s.ring, Bad: s.bad,
+		Edge:     edge,
+		Monitor:  s.monitor,
+		Sink:     s.sink,
+		Checks:   s.checks(),
+		Token:    s.file.Token,
+		Loopback: isLoopback(s.listener.Addr().String()),
+		Version:  built().Version,
+		Logger:   s.log.With("part", "api"),
+	})
+	if err != nil {
+		return err
+	}
+	s.api.Register(mux)
+	s.http = &http.Server{
+		Handler:           mux,
+		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
+		IdleTimeout:       ingest.IdleTimeout,
+		MaxHeaderBytes:    ingest.MaxHeaderBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.With("part", "http").Handler(), slog.LevelDebug),
+	}
+	if err := s.file.write(s.settings.Data.Dir); err != nil {
+		return folderError(s.settings.Data.Dir, err)
+	}
+	s.closing(func() error { return s.file.remove(s.settings.Data.Dir) })
+	return nil
+}
+
+func (s *server) newEdge() (*ingest.Edge, error) {
+	c := s.settings.Ingest
+	var schemas *ingest.Schemas
+	if c.Schemas != "" {
+		var err error
+		if schemas, err = ingest.LoadSchemas(c.Schemas, ingest.Mode(c.SchemaMode)); err != nil {
+			return nil, err
+		}
+	}
+	reserve := s.settings.Data.Reserve
+	if reserve == 0 {
+		reserve = -1 // do not look
+	}
+	return ingest.New(ingest.Config{
+		Schemas:  schemas,
+		Observer: s.monitor.Edge(),
+
+		Sender: s.broker,
+		Bad:    s.bad,
+		Keys:   s.ring,
+		Load:   s.broker,
+		Limits: ingest.Limits{
+			WireBytes: c.MaxBody, DecodedBytes: c.MaxDecoded, Events: int(c.MaxBatch),
+			EventBytes: int(c.MaxEvent), InFlightBytes: c.MaxInflight,
+		},
+		Admission: ingest.Admission{MinFreeBytes: reserve, MaxBacklog: c.MaxBacklog},
+		Logger:    s.log.With("part", "edge"),
+	})
+}
+
+func (s *server) checks() []api.Check {
+	return []api.Check{
+		{Name: "queue", Run: func(ctx context.Context) error {
+			_, err := s.broker.Stats(ctx, event.Queue)
+			return err
+		}},
+		{Name: "disk", Run: s.checkDisk},
+		{Name: "sink", Run: s.checkSink, Optional: true},
+	}
+}
+
+func (s *server) checkDisk(ctx context.Context) error {
+	_, free, err := s.broker.Size(ctx)
+	if err == nil && free >= 0 && free < s.settings.Data.Reserve {
+		return forebay.Errorf(forebay.CodeFull, "", "%d bytes of disk are free, %d are to stay free", free, s.settings.Data.Reserve)
+	}
+	return err
+}
+
+// checkSink tells what the sink has met, without asking the database: readiness is
+// asked often and must not hang with it.
+func (s *server) checkSink(context.Context) error {
+	if state := s.sink.State(); state.Paused {
+		return forebay.Errorf(forebay.CodeUnavailable, "", "paused since %s: %s", state.Since.UTC().Format(time.RFC3339), state.Reason)
+	}
+	return nil
+}
+
+// work runs what works in the background until ctx ends.
+func (s *server) work(ctx context.Context) error { return s.worker.Run(ctx) }

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/sink/postgres"
+	"github.com/forebayhq/forebay/sink/sqlite"
+	"github.com/forebayhq/forebay/worker"
+
+	words "github.com/forebayhq/forebay/sink"
+)
+
+// sink is what the server asks of either database.
+type sink interface {
+	worker.BatchHandler
+	Find(ctx context.Context, eventID string) (event.Event, bool, error)
+	Check(ctx context.Context) error
+	State() words.State
+	Close() error
+}
+
+// sinkTimeout bounds the first look at the database.
+const sinkTimeout = 15 * time.Second
+
+// openSink opens the database that events are written to. One that does not answer
+// is no reason not to start: events are accepted and wait.
+func (s *server) openSink() error {
+	c := s.settings.Sink
+	shared := words.Config{Logger: s.log.With("part", "sink"), Observe: s.monitor.Batch, OnState: s.monitor.SinkState}
+	var err error
+	if c.URL != "" {
+		ctx, cancel := context.WithTimeout(context.Background(), sinkTimeout)
+		defer cancel()
+		s.sink, err = postgres.Open(ctx, c.URL, postgres.Config{Config: shared, Retention: c.Retention})
+	} else {
+		s.sink, err = sqlite.Open(s.path(eventsFile), sqlite.Config{Config: shared, Retention: c.Retention})
+	}
+	if err != nil {
+		return sinkError(err)
+	}
+	s.closing(s.sink.Close)
+	return nil
+}
+
+// sinkError tells a setting that is wrong from a database that cannot be used.
+func sinkError(err error) error {
+	var e *forebay.Error
+	if errors.As(err, &e) && e.Code == forebay.CodeInvalid {
+		return usage(err)
+	}
+	return cannotStart(err)
+}

@@ -67,7 +67,8 @@ func LoadSchemas(dir string, mode Mode) (*Schemas, error) {
 		}
 		eventType, err := url.PathUnescape(name)
 		if err == nil {
-			s.byType[eventType], err = compiler.Compile(filepath.Join(root, f.Name()))
+			address := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(root, f.Name()))}
+			s.byType[eventType], err = compiler.Compile(address.String())
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", f.Name(), err))

@@ -1,0 +1,93 @@
+package ingest_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay/badrow"
+	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/ingest"
+	"github.com/forebayhq/forebay/keyring"
+)
+
+func TestReplaySendsWhatPassesNow(t *testing.T) {
+	schemas, err := ingest.LoadSchemas(schemaDir(t, goodSchemas), ingest.Enforce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict := newRig(t, func(c *ingest.Config) { c.Schemas = schemas })
+	_, secret := strict.key(keyring.Spec{Name: "shop"})
+	auth := "X-Write-Key: " + secret
+	strict.post("/ingest/event", `{"eventType":"purchase","payload":{"total":5},"userId":"u1"}`, auth)
+	strict.post("/v1/t", `{"event":"Order/Completed","messageId":"m1","sentAt":"2026-11-29T12:00:00Z"}`, auth)
+	strict.post("/ingest/batch", `[{"eventType":"still bad","payload":7,"eventId":"b"}]`, auth)
+	strict.post("/ingest/cloudevents", `{"specversion":"1.0","id":"1","source":"s","type":"com.example"}`, auth)
+	rows := strict.badRows()
+	if len(rows) != 4 {
+		t.Fatalf("bad rows %+v", rows)
+	}
+	rows = append(rows, badrow.Row{Dialect: "klingon", Bytes: []byte("{}")}, badrow.Row{Dialect: "native", Bytes: []byte(`{"eventType":"a","payload":{}`), Cut: true})
+
+	lax, err := ingest.New(ingest.Config{Sender: strict.queue, Bad: strict.bad, Keys: strict.keys, Now: func() time.Time { return noon.Add(time.Hour) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []ingest.Result
+	for round := range 2 {
+		results, err := lax.Replay(t.Context(), rows)
+		if err != nil || len(results) != len(rows) {
+			t.Fatal(results, err)
+		}
+		want := []ingest.Status{ingest.Accepted, ingest.Accepted, ingest.Rejected, ingest.Accepted, ingest.Rejected, ingest.Rejected}
+		if round == 1 { // repeating it is harmless, also for an event without an id
+			want = []ingest.Status{ingest.Duplicate, ingest.Duplicate, ingest.Rejected, ingest.Duplicate, ingest.Rejected, ingest.Rejected}
+		}
+		for i, r := range results {
+			if r.Status != want[i] || r.Index != i || (r.Status == ingest.Rejected) != (r.Message != "" && r.Code != "conflict") {
+				t.Errorf("round %d, row %d: %+v, want %s", round, i, r, want[i])
+			}
+			if round == 1 && r.ID != first[i].ID {
+				t.Errorf("row %d: the id was %s and is %s", i, first[i].ID, r.ID)
+			}
+		}
+		first = results
+	}
+	if n := len(strict.queue.events); n != 3 {
+		t.Fatalf("%d events queued", n)
+	}
+	for i, want := range []event.Event{
+		{Type: "purchase", UserID: "u1", Source: "shop/native"},
+		{ID: "m1", Type: "Order/Completed", Source: "shop/segment"},
+		{ID: "s#1", Type: "com.example", Source: "shop/cloudevents"},
+	} {
+		e := strict.queue.events[i]
+		if e.Type != want.Type || e.UserID != want.UserID || e.Source != want.Source || want.ID != "" && e.ID != want.ID || !e.ReceivedAt.Equal(noon) {
+			t.Errorf("event %d: %+v", i, e)
+		}
+	}
+	if len(strict.badRows()) != 4 {
+		t.Error("Replay touched the rows")
+	}
+}
+
+func TestReplayOfManyGoesInParts(t *testing.T) {
+	r := newRig(t, func(c *ingest.Config) { c.Limits.Events, c.Limits.DecodedBytes = 10, 4096 })
+	var rows []badrow.Row
+	for i := range 35 {
+		rows = append(rows, badrow.Row{At: noon, Dialect: "native", Bytes: fmt.Appendf(nil, `{"eventType":"a","payload":{"pad":%q},"eventId":"e%d"}`, strings.Repeat("x", 100*i), i)})
+	}
+	results, err := r.edge.Replay(t.Context(), rows)
+	if err != nil || len(results) != 35 || len(r.queue.msgs) != 35 {
+		t.Fatalf("%d results, %d queued, %v", len(results), len(r.queue.msgs), err)
+	}
+	for i, res := range results {
+		if res.Index != i || res.ID != fmt.Sprintf("e%d", i) || res.Status != ingest.Accepted {
+			t.Errorf("row %d: %+v", i, res)
+		}
+	}
+	if results, err := r.edge.Replay(t.Context(), nil); err != nil || len(results) != 0 {
+		t.Errorf("nothing: %v, %v", results, err)
+	}
+}

@@ -27,7 +27,9 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
+	"github.com/forebayhq/forebay/monitor"
 )
 
 // callTimeout bounds each call; what a long replay has not done by then it says.
@@ -38,18 +40,16 @@ type Finder interface {
 	Find(ctx context.Context, eventID string) (event.Event, bool, error)
 }
 
+// Replayer validates bad rows again and sends those that pass; it answers per row.
+type Replayer interface {
+	Replay(ctx context.Context, rows []badrow.Row) ([]ingest.Result, error)
+}
+
 // Check is one thing that must work, or should.
 type Check struct {
 	Name     string
 	Run      func(context.Context) error
 	Optional bool // told, but no reason to be not ready: a sink may be away for a while
-}
-
-// Latency is how fast events were accepted lately.
-type Latency struct {
-	Count int64   `json:"count" doc:"Requests that the quantiles are of."`
-	P50ms float64 `json:"p50ms"`
-	P99ms float64 `json:"p99ms"`
 }
 
 // Config of an API. Broker, Ring and Bad are needed.
@@ -58,13 +58,10 @@ type Config struct {
 	Ring   *keyring.Ring
 	Bad    *badrow.Store
 
-	// ReplayBad validates rows again and sends them: a nil entry means that the
-	// event is on its queue, or was before. Nil: bad rows cannot be replayed here.
-	ReplayBad func(context.Context, []badrow.Row) ([]error, error)
-	Sink      Finder         // nil: there is none to look at
-	Checks    []Check        // for /readyz, in this order
-	Metrics   http.Handler   // at /metrics; nil: none
-	Accept    func() Latency // for the overview; nil: none
+	Edge    Replayer         // nil: bad rows cannot be replayed here
+	Sink    Finder           // nil: there is none to look at
+	Checks  []Check          // for /readyz, in this order
+	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
 	Loopback bool   // the listener is reachable from this machine only
@@ -111,8 +108,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
-	if a.cfg.Metrics != nil {
-		mux.Handle("GET /metrics", a.guard(a.cfg.Metrics))
+	if a.cfg.Monitor != nil {
+		mux.Handle("GET /metrics", a.guard(a.cfg.Monitor.Handler()))
 	}
 }
 

@@ -25,7 +25,9 @@ import (
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/enginetest"
 	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
+	"github.com/forebayhq/forebay/monitor"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -67,7 +69,11 @@ func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.bad.Close() })
-	cfg := api.Config{Broker: s.broker, Ring: s.ring, Bad: s.bad, Loopback: true, Token: token, Version: "test"}
+	m, err := monitor.New(monitor.Config{Broker: s.broker, Bad: s.bad, Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := api.Config{Broker: s.broker, Ring: s.ring, Bad: s.bad, Monitor: m, Loopback: true, Token: token, Version: "test"}
 	if change != nil {
 		change(&cfg)
 	}
@@ -240,21 +246,25 @@ func TestReplayKeepsOrderOverParts(t *testing.T) {
 	}
 }
 
+// edge takes every row but those that are still bad.
+type edge struct{ replayed []string }
+
+func (e *edge) Replay(_ context.Context, rows []badrow.Row) ([]ingest.Result, error) {
+	results := make([]ingest.Result, len(rows))
+	for i, r := range rows {
+		e.replayed = append(e.replayed, r.EventID)
+		results[i] = ingest.Result{Index: i, ID: r.EventID, Status: ingest.Accepted}
+		if r.Code == "still_bad" {
+			results[i] = ingest.Result{Index: i, Status: ingest.Rejected, Code: "missing", Pointer: "/eventType", Message: "eventType is missing"}
+		}
+	}
+	return results, nil
+}
+
 func TestBadRows(t *testing.T) {
 	t.Parallel()
-	var replayed []string
-	s := start(t, func(c *api.Config) {
-		c.ReplayBad = func(_ context.Context, rows []badrow.Row) ([]error, error) {
-			errs := make([]error, len(rows))
-			for i, r := range rows {
-				replayed = append(replayed, r.EventID)
-				if r.Code == "still_bad" {
-					errs[i] = forebay.Errorf(forebay.CodeInvalid, "", "still bad")
-				}
-			}
-			return errs, nil
-		}
-	})
+	edge := &edge{}
+	s := start(t, func(c *api.Config) { c.Edge = edge })
 	rows := []badrow.Row{
 		{EventID: "e1", Code: "mended", KeyID: "k1", Bytes: []byte(`{"x":1}`)},
 		{EventID: "e2", Code: "still_bad", Bytes: []byte("\xff\x00")},
@@ -279,8 +289,8 @@ func TestBadRows(t *testing.T) {
 	wantCode(t, err, forebay.CodeNotFound)
 
 	out := must[api.Outcome](t)(s.ReplayBad(t.Context(), api.BadReplay{Selection: api.Selection{All: true}}))
-	if out.Matched != 4 || out.Done != 2 || out.FailedCount != 2 || !slices.Equal(replayed, []string{"e1", "e2", "e4"}) {
-		t.Errorf("%+v, replayed %v", out, replayed)
+	if out.Matched != 4 || out.Done != 2 || out.FailedCount != 2 || !slices.Equal(edge.replayed, []string{"e1", "e2", "e4"}) {
+		t.Errorf("%+v, replayed %v", out, edge.replayed)
 	}
 	left := must[api.BadList](t)(s.Bad(t.Context(), api.BadFilter{}, 0, 10))
 	if len(left.Items) != 2 || left.Items[0].EventID != "e3" || left.Items[1].EventID != "e2" {

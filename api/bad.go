@@ -9,6 +9,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/badrow"
+	"github.com/forebayhq/forebay/ingest"
 )
 
 // BadRow is an event that the edge refused, as it is shown.
@@ -102,7 +103,7 @@ func (a *API) listBad(ctx context.Context, in *badQuery) (BadList, error) {
 // replayBad sends rows again and removes those that are on their queue now. A
 // crash in between leaves a row whose next replay is a duplicate: nothing is lost.
 func (a *API) replayBad(ctx context.Context, seqs []int64) ([]error, error) {
-	if a.cfg.ReplayBad == nil {
+	if a.cfg.Edge == nil {
 		return nil, forebay.Errorf(forebay.CodeUnsupported, "", "this server has no edge to replay bad rows through")
 	}
 	errs := make([]error, len(seqs))
@@ -119,15 +120,19 @@ func (a *API) replayBad(ctx context.Context, seqs []int64) ([]error, error) {
 			rows, at = append(rows, r), append(at, i)
 		}
 	}
-	verdicts, err := a.cfg.ReplayBad(ctx, rows)
+	results, err := a.cfg.Edge.Replay(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
 	var sent []int64
-	for j, verdict := range verdicts {
-		if errs[at[j]] = verdict; verdict == nil {
-			sent = append(sent, seqs[at[j]])
+	for j, r := range results {
+		if r.Status == ingest.Rejected {
+			e := forebay.Errorf(forebay.Code(r.Code), "", "%s", r.Message)
+			e.Field = r.Pointer
+			errs[at[j]] = e
+			continue
 		}
+		sent = append(sent, seqs[at[j]])
 	}
 	_, err = a.cfg.Bad.Delete(ctx, sent) // one that has gone meanwhile is gone
 	return errs, err

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/monitor"
 )
 
 const checkTimeout = 3 * time.Second
@@ -31,14 +32,15 @@ type Checked struct {
 
 // Overview is everything at a glance.
 type Overview struct {
-	Version   string    `json:"version"`
-	StartedAt time.Time `json:"startedAt"`
-	Now       time.Time `json:"now"`
-	Readiness Readiness `json:"readiness"`
-	Queues    []Queue   `json:"queues" nullable:"false"`
-	Bad       BadStats  `json:"bad"`
-	Disk      *Disk     `json:"disk,omitempty" doc:"Where the engine knows."`
-	Accept    *Latency  `json:"accept,omitempty" doc:"Of the last minutes."`
+	Version   string           `json:"version"`
+	StartedAt time.Time        `json:"startedAt"`
+	Now       time.Time        `json:"now"`
+	Readiness Readiness        `json:"readiness"`
+	Queues    []Queue          `json:"queues" nullable:"false"`
+	Bad       BadStats         `json:"bad"`
+	Disk      *Disk            `json:"disk,omitempty" doc:"Where the engine knows."`
+	Accepted  *monitor.Latency `json:"accepted,omitempty" doc:"Time to answer requests with success, in the last minute."`
+	Written   *monitor.Latency `json:"written,omitempty" doc:"Age of events when they were written, in the last minute."`
 }
 
 // BadStats counts bad rows.
@@ -128,9 +130,9 @@ func (a *API) overview(ctx context.Context) (Overview, error) {
 	case forebay.CodeOf(err) != forebay.CodeUnsupported:
 		return v, err
 	}
-	if a.cfg.Accept != nil {
-		l := a.cfg.Accept()
-		v.Accept = &l
+	if m := a.cfg.Monitor; m != nil {
+		accepted, written := m.Accepted(), m.Written()
+		v.Accepted, v.Written = &accepted, &written
 	}
 	return v, nil
 }

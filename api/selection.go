@@ -36,7 +36,7 @@ type Outcome struct {
 // Failure is why one item was not done.
 type Failure struct {
 	Seq     int64        `json:"seq"`
-	Code    forebay.Code `json:"code"`
+	Code    forebay.Code `json:"code" doc:"One of ours, or of the edge for a bad row that is still bad."`
 	Message string       `json:"message"`
 }
 

@@ -73,6 +73,9 @@ type Refused struct {
 func (r *Refused) Error() string { return r.Err.Error() }
 func (r *Refused) Unwrap() error { return r.Err }
 
+// explainTimeout bounds the questions about all refused rows of a batch.
+const explainTimeout = 30 * time.Second
+
 // Config of a Writer. The zero value works.
 type Config struct {
 	Name     string        // in logs: "postgres"; default "sink"
@@ -136,6 +139,8 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 	results, written := w.write(ctx, events)
 	b := Batch{Rows: len(ds), Written: written, Refused: len(ds) - len(events)}
 	end := w.cfg.Now()
+	explaining, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
 	for i, err := range results {
 		var refused *Refused
 		switch {
@@ -143,7 +148,7 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 			b.Latency = append(b.Latency, max(0, end.Sub(events[i].ReceivedAt)))
 		case errors.As(err, &refused):
 			b.Refused++
-			errs[index[i]] = w.explain(ctx, &events[i], refused)
+			errs[index[i]] = w.explain(explaining, &events[i], refused)
 		default:
 			b.Left++
 			errs[index[i]] = err

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -14,11 +13,9 @@ import (
 )
 
 const (
-	daysAhead     = 3   // partitions made before they are needed
-	oldestDay     = 400 // days back for which a late event gets a partition
-	newestDay     = 7   // days ahead for which one of a wrong clock does
-	upkeepEvery   = time.Hour
-	upkeepRetry   = time.Minute
+	daysAhead     = 3      // partitions made before they are needed
+	oldestDay     = 400    // days back for which a late event gets a partition
+	newestDay     = 7      // days ahead for which one of a wrong clock does
 	defaultSlice  = 10_000 // rows dropped from the default partition per statement
 	partitionDate = "20060102"
 )
@@ -234,29 +231,4 @@ func (db *database) partitionsBefore(ctx context.Context, cutoff time.Time) ([]s
 		}
 	}
 	return old, nil
-}
-
-// upkeep runs Maintain each hour, and after a failure each minute, until ctx ends.
-// failed is how it went last.
-func (s *Sink) upkeep(ctx context.Context, failed error) {
-	defer close(s.done)
-	for {
-		next := upkeepEvery
-		if failed != nil {
-			next = upkeepRetry
-		}
-		timer := time.NewTimer(next)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		before := failed
-		failed = s.Maintain(ctx)
-		if failed != nil && before == nil && !errors.Is(failed, context.Canceled) {
-			s.db.cfg.Logger.Warn("upkeep of the table failed, it is tried again each minute",
-				slog.String("sink", s.db.cfg.Name), slog.String("reason", failed.Error()))
-		}
-	}
 }

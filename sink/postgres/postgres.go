@@ -98,7 +98,10 @@ func Open(ctx context.Context, databaseURL string, cfg Config) (*Sink, error) {
 	}
 	upkeep, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s.stop = stop
-	go s.upkeep(upkeep, failed)
+	go func() {
+		defer close(s.done)
+		s.Upkeep(upkeep, failed, s.Maintain)
+	}()
 	return s, nil
 }
 

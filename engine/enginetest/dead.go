@@ -183,7 +183,10 @@ func deadDiscard(v *env) {
 }
 
 func deadDedup(v *env) {
-	v.kill(msg("a"), "x")
-	v.duplicate(v.send(msg("a"))[0], "a", false)
+	m := msg("a", withWindow(5*v.unit))
+	v.kill(m, "x")
+	v.duplicate(v.send(m)[0], "a", false)
+	v.pass(10 * v.unit)
+	v.duplicate(v.send(m)[0], "a", false) // it is still there, and may be replayed
 	v.none()
 }

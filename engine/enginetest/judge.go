@@ -166,9 +166,9 @@ func (j *judge) sent(m forebay.Message, res forebay.SendResult, now time.Time) e
 		if r == nil {
 			continue
 		}
-		here := j.o.entry(r.id) != nil
+		here := j.o.there(r.id)
 		must = must || here || now.Before(r.until.Add(-j.slack)) && !r.loose
-		if here || now.Before(r.until.Add(j.slack)) || j.o.letter(r.id) != nil {
+		if here || now.Before(r.until.Add(j.slack)) {
 			firsts = append(firsts, r)
 		}
 	}

@@ -15,3 +15,9 @@ func modelHarness() enginetest.Harness {
 }
 
 func TestModelConforms(t *testing.T) { enginetest.Run(t, modelHarness()) }
+
+// A benchmark of the model says nothing about speed; it keeps the benchmarks running.
+func BenchmarkModel(b *testing.B) {
+	b.Setenv("ENGINETEST_BACKLOG", "2000")
+	enginetest.Benchmark(b, modelHarness())
+}

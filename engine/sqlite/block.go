@@ -62,6 +62,7 @@ type block struct {
 
 	settled bitmap
 	skip    bitmap // not for the lane's cursor: delayed, or handed out before
+	delayed bitmap // of a group, and the time of the first hand-out is in again
 	leased  int
 	window  bool          // held by its lane
 	recent  *list.Element // held by the cache

@@ -12,7 +12,8 @@ func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 		return false, err
 	}
 	room := min(w.max, q.allowance(l, t.now))
-	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID + 1, epoch: l.epoch, until: t.now + int64(w.lease)}}
+	l.leaseID++ // also when it stays empty: groups remember who took from them
+	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, epoch: l.epoch, until: t.now + int64(w.lease)}}
 	for c.room() && c.passed < passAtOnce {
 		ok, err := c.next()
 		if err != nil && len(c.ls.items) == 0 {
@@ -73,8 +74,11 @@ func (c *claim) next() (ok bool, err error) {
 	}
 	switch {
 	case from != nil:
+		if err := c.fromLane(blk, idx); err != nil {
+			return false, err
+		}
 		from.head++
-		return true, c.fromLane(blk, idx)
+		return true, nil
 	case len(q.ready) == 0:
 		return false, nil
 	}
@@ -90,8 +94,15 @@ func (c *claim) fromLane(b *block, i int) error {
 	group, key := routing(b.body(i))
 	r := ref{key: b.key, idx: i, ord: b.sentAt, sentAt: b.sentAt, group: group, limitKey: key}
 	if group != 0 {
+		if b.delayed.has(i) {
+			due, err := c.l.due(b.key, i)
+			if err != nil {
+				return err
+			}
+			r.due, r.stored = due, true
+		}
 		g := c.q.groupFor(group)
-		if g.free(c.ls.id) && c.q.keyFree(key, c.t.now) {
+		if r.due <= c.t.now && g.free(c.ls.id) && c.q.keyFree(key, c.t.now) {
 			c.join(g)
 			return c.take(r, b)
 		}

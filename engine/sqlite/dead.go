@@ -39,9 +39,9 @@ func (t *tx) bury(q *queue, it *item, cause forebay.Cause) error {
 	if err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO dead (queue, id, code, sent_at, died_at, attempts, deliveries, cause, failures, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		q.id, m.ID, cause.Code, it.sentAt, t.now, int64(it.attempts+1), int64(it.deliveries), string(why), failures, body)
+	return t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, cause, failures, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		q.id, it.key, m.ID, cause.Code, it.sentAt, t.now, int64(it.attempts+1), int64(it.deliveries), string(why), failures, body)
 }
 
 // Dead lists dead letters, newest first.
@@ -167,6 +167,9 @@ func (o *exhume) apply(t *tx) error {
 		}
 		if o.replay {
 			m := encode(&d.Message, nil)
+			if err := t.inherit(&m); err != nil {
+				return err
+			}
 			t.add(q, &m)
 			t.remember(&m)
 		}
@@ -178,12 +181,24 @@ func (o *exhume) apply(t *tx) error {
 	return nil
 }
 
+// inherit takes over the dedup entry of a dead letter: a replay neither begins a
+// new window nor changes what was said first.
+func (t *tx) inherit(m *encoded) error {
+	m.window = 1
+	hit, ok, err := t.l.lookup(m.id, false)
+	if !ok || err != nil {
+		return err
+	}
+	m.window = max(hit.sentAt+t.l.window(hit.window)-t.now, 1)
+	m.print = hit.print
+	var old bitmap
+	old.set(hit.idx)
+	return t.forget(seqOf(hit.key), &old)
+}
+
 func (o *exhume) publish(*tx) {
 	for _, q := range o.done {
 		q.dead--
-		if o.replay {
-			q.sent++
-		}
 	}
 }
 

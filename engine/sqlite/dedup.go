@@ -25,10 +25,9 @@ func idDigest(id string) digest {
 	return sum(append(append(buf[:0], 'i'), id...))
 }
 
-// keyDigest is that of a dedup key, which holds for its queue.
-func keyDigest(queue, key string) digest {
-	b := append([]byte{'k'}, queue...)
-	return sum(append(append(b, 0), key...))
+func keyDigest(key string) digest {
+	var buf [1 + forebay.MaxIDBytes]byte
+	return sum(append(append(buf[:0], 'k'), key...))
 }
 
 func sum(b []byte) (d digest) {
@@ -116,15 +115,14 @@ func (g *generation) add(d digest, seq int64) {
 	g.n++
 }
 
-// find calls f with the seqs that d may be in.
-func (g *generation) find(d digest, f func(seq int64) bool) bool {
+// find calls f with the seqs of the blocks that d may be in.
+func (g *generation) find(d digest, f func(seq int64)) {
 	i, tag := slotOf(d, len(g.slots))
 	for ; g.slots[i] != 0; i = (i + 1) & (len(g.slots) - 1) {
-		if g.slots[i]&^seqMask == tag && f(int64(g.slots[i]&seqMask)) {
-			return true
+		if g.slots[i]&^seqMask == tag {
+			f(int64(g.slots[i] & seqMask))
 		}
 	}
-	return false
 }
 
 // dedup is the table in memory.
@@ -169,15 +167,21 @@ type found struct {
 	idx int
 }
 
-// lookup finds the newest entry of a digest; match says whether the digest is of an id or a key.
-func (l *loop) lookup(d digest, isKey bool) (hit found, ok bool, err error) {
+// lookup finds the newest entry of an id, or of a dedup key.
+func (l *loop) lookup(d digest, isKey bool) (newest found, ok bool, err error) {
 	for i := len(l.dedup.gens) - 1; i >= 0 && !ok && err == nil; i-- {
-		l.dedup.gens[i].find(d, func(seq int64) bool {
-			hit, ok, err = l.entryIn(seq, d, isKey)
-			return ok || err != nil
+		l.dedup.gens[i].find(d, func(seq int64) {
+			if ok && seq <= seqOf(newest.key) || err != nil {
+				return
+			}
+			var hit found
+			var is bool
+			if hit, is, err = l.entryIn(seq, d, isKey); is {
+				newest, ok = hit, true
+			}
 		})
 	}
-	return hit, ok, err
+	return newest, ok, err
 }
 
 // entryIn looks for a digest in the dedup row of a block.
@@ -200,13 +204,18 @@ func (l *loop) entryIn(seq int64, d digest, isKey bool) (hit found, ok bool, err
 	return hit, ok, err
 }
 
-// alive tells whether a found entry still makes a duplicate: its window is not
-// over, or its message is still there.
-func (l *loop) alive(hit found, now int64) (bool, error) {
+// alive tells whether a found entry still makes a duplicate of its id: its window
+// is not over, or its message is still there, be it as a dead letter.
+func (l *loop) alive(hit found, id string, now int64) (bool, error) {
 	if now-hit.sentAt < l.window(hit.window) {
 		return true, nil
 	}
-	return l.isStored(hit.key, hit.idx)
+	stored, err := l.isStored(hit.key, hit.idx)
+	if stored || err != nil {
+		return stored, err
+	}
+	n, err := l.db.int("SELECT 1 FROM dead WHERE id = ? LIMIT 1", id)
+	return n > 0, err
 }
 
 func (l *loop) window(w int64) int64 {
@@ -225,35 +234,33 @@ func (b *builder) window(l *loop) (longest int64) {
 	return longest
 }
 
-// duplicate tells whether an earlier message has the id or the key of m.
+// duplicate finds the earlier message that has the id or the key of m, if any.
 func (t *tx) duplicate(m *encoded) (*entry, error) {
-	for _, d := range []digest{m.id, m.key} {
-		isKey := d == m.key
-		if isKey && !m.hasKey {
-			continue
-		}
-		if n := t.ids[d]; n != nil {
-			return n, nil
-		}
-		hit, ok, err := t.l.lookup(d, isKey)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		alive, err := t.l.alive(hit, t.now)
-		if err != nil {
-			return nil, err
-		}
-		if alive {
-			if !isKey {
-				hit.name = m.name
-			}
-			return &hit.entry, nil
-		}
+	first, err := t.first(m.id, false, m.name)
+	if first == nil && err == nil && m.hasKey {
+		first, err = t.first(m.key, true, "")
 	}
-	return nil, nil
+	return first, err
+}
+
+// first finds the message that holds an id or a dedup key. Entries of ids do not
+// name them, since whoever asks knows the name.
+func (t *tx) first(d digest, isKey bool, name string) (*entry, error) {
+	if n := t.ids[d]; n != nil {
+		return n, nil
+	}
+	hit, ok, err := t.l.lookup(d, isKey)
+	if !ok || err != nil {
+		return nil, err
+	}
+	if !isKey {
+		hit.name = name
+	}
+	alive, err := t.l.alive(hit, hit.name, t.now)
+	if !alive || err != nil {
+		return nil, err
+	}
+	return &hit.entry, nil
 }
 
 // remember makes m known to later messages of the same transaction.
@@ -318,13 +325,15 @@ func (d *dedup) trim(l *loop, now int64) {
 	d.gens = d.gens[1:]
 }
 
-// sweep removes the dedup rows of a range of blocks; stored blocks may keep theirs.
+// sweep removes the dedup rows of a range of blocks; those of which a message is
+// still there, waiting or dead, may keep theirs.
 func (l *loop) sweep(from, to int64, keepStored bool) (kept bool, err error) {
 	if !keepStored {
 		return false, l.db.exec("DELETE FROM dedup WHERE seq BETWEEN ? AND ?", from, to)
 	}
 	err = l.db.exec(`DELETE FROM dedup WHERE seq BETWEEN ? AND ?
-		AND NOT EXISTS (SELECT 1 FROM block WHERE block.key = dedup.lane << 40 | dedup.seq)`, from, to)
+		AND NOT EXISTS (SELECT 1 FROM block WHERE block.key = dedup.lane << 40 | dedup.seq)
+		AND NOT EXISTS (SELECT 1 FROM dead WHERE dead.key = dedup.lane << 40 | dedup.seq)`, from, to)
 	if err != nil {
 		return false, err
 	}

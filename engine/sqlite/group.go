@@ -6,7 +6,8 @@ import (
 )
 
 // group is a group of which some message is leased, or waits outside its lane.
-// Later ones of it that the lane's cursor meets wait in pending, in order.
+// Later ones of it that the lane's cursor meets wait in pending, in order. So a
+// message in pending is always older than those of the group in the lane.
 //
 // Invariant: it is in the ready heap, or waits for a limit key, exactly while
 // queued is set, and then nobody holds a message of it.
@@ -44,16 +45,16 @@ func (g *group) put(l *loop, q *queue, r *ref, now int64) {
 	g.pending = slices.Insert(g.pending, at, r)
 	q.parked++
 	if r.due > now {
-		q.delayed++
-		l.timers.set(&timer{fire: func(now int64) {
-			if !r.gone {
-				q.delayed--
-				g.check(l, q, now)
-				l.touch(q)
-			}
-		}}, r.due)
+		l.timers.set(&timer{fire: func(now int64) { g.wake(l, q, now) }}, r.due)
 	}
 	g.check(l, q, now)
+}
+
+// wake looks again at a group whose message has become due; the group may be gone.
+func (g *group) wake(l *loop, q *queue, now int64) {
+	if q.groups[g.hash] == g {
+		g.check(l, q, now)
+	}
 }
 
 // shift takes the first message out of pending.

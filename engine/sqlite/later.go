@@ -7,30 +7,42 @@ import (
 )
 
 // later says which rows of again are in the store only: those without a group
-// whose (due, key, idx) is beyond the mark. The others are in memory.
+// whose (due, key, idx) is beyond the mark. The others are in memory, or their
+// lane has not come to them yet.
 type later struct {
-	due, key int64
+	due, key int64 // the mark
 	idx      int64
 	next     int64 // due time of the first beyond the mark; math.MaxInt64: none
-	counted  int64 // due times up to it have left the queue's delayed count
 	timer    timer
+
+	// The queue's delayed count has all rows that are due after counted; the first
+	// of them is due at countAt. So each message is counted down once, when
+	// somebody asks.
+	counted, countAt int64
 }
 
 // readyAtMost is how many due messages are loaded into memory.
 const readyAtMost = 4096
 
-func (n *later) start() { n.due, n.next, n.counted = -1, math.MaxInt64, -1 }
+// start is the mark of a new queue: what comes back at once, with due 0, is in memory.
+func (n *later) start() {
+	n.due, n.key, n.next, n.countAt = 0, math.MaxInt64, math.MaxInt64, math.MaxInt64
+}
 
-// putLater notes a message that was stored with a due time.
-func (q *queue) putLater(l *loop, r *ref, now int64) {
-	n := &q.later
-	if r.group != 0 {
-		q.groupFor(r.group).put(l, q, r, now)
-		return
-	}
-	if r.due > n.counted && r.due > now {
+// restart is the mark of a queue that was loaded: all is in the store.
+func (n *later) restart() { n.due, n.key, n.countAt = -1, 0, 0 }
+
+// delay counts a message that was stored with a due time in the future.
+func (q *queue) delay(due, now int64) {
+	if due > now {
 		q.delayed++
+		q.later.countAt = min(q.later.countAt, due)
 	}
+}
+
+// putLater notes a message without a group that was stored with a due time.
+func (q *queue) putLater(l *loop, r *ref) {
+	n := &q.later
 	if r.due < n.due || r.due == n.due && (r.key < n.key || r.key == n.key && int64(r.idx) <= n.idx) {
 		q.pushReady(r)
 		l.touch(q)
@@ -45,6 +57,9 @@ func (q *queue) putLater(l *loop, r *ref, now int64) {
 // advance loads the messages whose time has come, in bounded slices.
 func (q *queue) advance(l *loop, now int64) error {
 	n := &q.later
+	if err := q.countDue(l, now); err != nil { // before any of them can leave
+		return err
+	}
 	if n.next > now || len(q.ready) > readyAtMost/2 {
 		return nil
 	}
@@ -57,9 +72,6 @@ func (q *queue) advance(l *loop, now int64) error {
 			r := readRef(s)
 			loaded++
 			n.due, n.key, n.idx = r.due, r.key, int64(r.idx)
-			if r.due > n.counted {
-				q.delayed--
-			}
 			r.due = 0
 			q.pushReady(r)
 			return nil
@@ -69,28 +81,28 @@ func (q *queue) advance(l *loop, now int64) error {
 	}
 	if loaded < room {
 		n.due, n.key, n.idx = now, math.MaxInt64, 0
-		n.counted = now
-	} else if err := q.countDue(l, now); err != nil {
-		return err
 	}
 	return q.findNext(l)
 }
 
-// countDue takes the messages out of the delayed count that have become due but
-// stay in the store for now. Each is counted once.
+// countDue takes what has become due out of the delayed count.
 func (q *queue) countDue(l *loop, now int64) error {
 	n := &q.later
-	if n.next > now || n.counted >= now {
+	if n.countAt > now {
 		return nil
 	}
-	left, err := l.db.int(`SELECT count(*) FROM again WHERE queue = ?1 AND grp = 0
-		AND (due, key, idx) > (?2, ?3, ?4) AND due > ?5 AND due <= ?6`,
-		q.id, n.due, n.key, n.idx, n.counted, now)
+	left, err := l.db.int(`SELECT (SELECT count(*) FROM again WHERE queue = ?1 AND grp = 0 AND due > ?2 AND due <= ?3)
+		+ (SELECT count(*) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2 AND due <= ?3)`, q.id, n.counted, now)
+	if err != nil {
+		return err
+	}
+	next, err := l.db.int(`SELECT min(ifnull((SELECT min(due) FROM again WHERE queue = ?1 AND grp = 0 AND due > ?2), ?3),
+		ifnull((SELECT min(due) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2), ?3))`, q.id, now, int64(math.MaxInt64))
 	if err != nil {
 		return err
 	}
 	q.delayed -= left
-	n.counted = now
+	n.counted, n.countAt = now, next
 	return nil
 }
 
@@ -135,6 +147,11 @@ func (t *tx) keep(q *queue, r *ref, failures []byte) error {
 		due = ?4, attempts = ?7, deliveries = ?8`,
 		r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries),
 		int64(r.group), int64(r.limitKey))
+}
+
+// due reads when a message may be handed out first.
+func (l *loop) due(key int64, idx int) (int64, error) {
+	return l.db.int("SELECT due FROM again WHERE key = ? AND idx = ?", key, int64(idx))
 }
 
 // failures reads the causes of a message's earlier attempts.

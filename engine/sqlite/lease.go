@@ -38,7 +38,6 @@ const (
 
 // hold makes a claim's lease live.
 func (l *loop) hold(t *tx, ls *lease) {
-	l.leaseID = ls.id
 	l.leases[ls.id] = ls
 	ls.open = len(ls.items)
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }

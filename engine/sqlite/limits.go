@@ -34,7 +34,12 @@ func (b bucket) free(r engine.Rate, now int64) int64 {
 }
 
 // next is when the next may start.
-func (b bucket) next(r engine.Rate) int64 { return b.full - (burst(r)-1)*interval(r) }
+func (b bucket) next(r engine.Rate) int64 {
+	if r.Count == 0 {
+		return 0
+	}
+	return b.full - (burst(r)-1)*interval(r)
+}
 
 func (b *bucket) take(r engine.Rate, now int64) {
 	if r.Count > 0 {
@@ -114,7 +119,7 @@ func (q *queue) awaitKey(l *loop, hash uint64, it readyItem, now int64) {
 	if it.ref != nil {
 		q.parked++
 	}
-	if next := k.bucket.next(q.limits.KeyRate); q.limits.KeyRate.Count > 0 && next > now {
+	if next := k.bucket.next(q.limits.KeyRate); next > now {
 		l.timers.sooner(&k.timer, next)
 	}
 }
@@ -148,7 +153,7 @@ func (q *queue) wakeKey(l *loop, k *limitKey, now int64) {
 	}
 	switch {
 	case len(k.waiting) > 0:
-		if next := k.bucket.next(q.limits.KeyRate); q.limits.KeyRate.Count > 0 && next > now {
+		if next := k.bucket.next(q.limits.KeyRate); next > now {
 			l.timers.sooner(&k.timer, next)
 		}
 	case k.active > 0:

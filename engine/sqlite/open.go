@@ -173,6 +173,7 @@ func (l *loop) loadQueues(t *tx) error {
 			return forebay.Errorf(forebay.CodeDamaged, "sqlite: open", "limits of queue %q: %w", q.name, err)
 		}
 		q.bucket, q.drainedAt = drained(q.limits.Rate, t.now), t.now
+		q.later.restart()
 		l.addQueue(q)
 		return nil
 	})
@@ -266,15 +267,16 @@ func (l *loop) freeLease(t *tx, it leaseItem) error {
 
 func (l *loop) loadAgain(t *tx) error {
 	for _, q := range l.byID {
-		n, err := l.db.int("SELECT count(*) FROM again WHERE queue = ? AND grp = 0 AND due >= 0", q.id)
-		if err != nil {
+		var err error
+		if q.delayed, err = l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", q.id); err != nil {
 			return err
 		}
-		q.delayed = n // advance takes out what is due
 		if err := q.findNext(l); err != nil {
 			return err
 		}
-		err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, grp FROM again WHERE queue = ? AND grp <> 0`,
+		// Those that were never handed out are left to their lane.
+		err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, grp FROM again
+			WHERE queue = ? AND grp <> 0 AND deliveries > 0`,
 			func(s *sqlite.Stmt) error {
 				r := readRef(s)
 				r.group = uint64(s.ColumnInt64(8))

@@ -34,7 +34,7 @@ type purge struct {
 	state, next purgeState // before and after the step
 	dropped     int64
 	q           *queue
-	delayed     int64 // of what was dropped, so many were delayed and in the store only
+	delayed     int64 // of what was dropped, so many were delayed
 }
 
 // purgeState says how far a purge has come.
@@ -112,7 +112,7 @@ func (o *purge) block(t *tx, key int64) error {
 	if drop == (bitmap{}) {
 		return nil
 	}
-	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND grp = 0 AND due > ?", key, o.q.later.counted)
+	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND due > ?", key, o.q.later.counted)
 	if err != nil {
 		return err
 	}
@@ -191,12 +191,6 @@ func (q *queue) clear(l *loop, now int64) {
 		q.wakeKey(l, k, now)
 	}
 	for _, g := range q.groups {
-		for _, r := range g.pending {
-			r.gone = true
-			if r.due > now {
-				q.delayed--
-			}
-		}
 		g.pending, g.queued = nil, false
 		g.check(l, q, now)
 	}

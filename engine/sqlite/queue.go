@@ -43,7 +43,6 @@ type ref struct {
 	attempts, deliveries  int
 	group, limitKey       uint64
 	stored                bool // it has a row in again
-	gone                  bool // purged: its timer finds nothing to do
 }
 
 // order is the time by which messages of all levels are compared.
@@ -166,8 +165,9 @@ func (q *queue) lane(key int64) *lane {
 
 func (q *queue) pushReady(r *ref) { heap.Push(&q.ready, refItem(r)) }
 
-// returned puts a message back that was leased, or delayed at send.
+// returned puts a message back that was leased.
 func (q *queue) returned(l *loop, r *ref, now int64) {
+	q.delay(r.due, now)
 	if r.group != 0 {
 		q.groupFor(r.group).put(l, q, r, now)
 		return
@@ -176,5 +176,5 @@ func (q *queue) returned(l *loop, r *ref, now int64) {
 		q.pushReady(r)
 		return
 	}
-	q.putLater(l, r, now)
+	q.putLater(l, r)
 }

@@ -29,7 +29,7 @@ CREATE TABLE again (key INTEGER NOT NULL, idx INTEGER NOT NULL, queue INTEGER NO
   sent_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL, grp INTEGER NOT NULL, lim INTEGER NOT NULL,
   failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
 CREATE INDEX again_due ON again (queue, due, key, idx) WHERE grp = 0;
-CREATE INDEX again_grp ON again (queue) WHERE grp <> 0;
+CREATE INDEX again_grp ON again (queue, due) WHERE grp <> 0;
 
 -- Who holds what. Rows that are found at start belong to a process that died.
 CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL);
@@ -37,10 +37,11 @@ CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL);
 -- What was sent, to know it again. seq is that of the block.
 CREATE TABLE dedup (seq INTEGER PRIMARY KEY, lane INTEGER NOT NULL, at INTEGER NOT NULL, ids BLOB NOT NULL);
 
-CREATE TABLE dead (seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, id TEXT NOT NULL, code TEXT NOT NULL,
+CREATE TABLE dead (seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, key INTEGER NOT NULL, id TEXT NOT NULL, code TEXT NOT NULL,
   sent_at INTEGER NOT NULL, died_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL,
   cause TEXT NOT NULL, failures TEXT NOT NULL, body BLOB NOT NULL);
 CREATE INDEX dead_queue ON dead (queue, seq);
+CREATE INDEX dead_key ON dead (key); -- of the block it was in: its dedup record stays as long as it does
 CREATE INDEX dead_id ON dead (id);
 CREATE INDEX dead_code ON dead (code, seq);
 

@@ -41,7 +41,10 @@ func (m *encoded) entry(now int64) entry {
 func encode(m *forebay.Message, body []byte) encoded {
 	n := encoded{
 		name: m.ID, queue: m.Queue, level: m.Priority.Level(), id: idDigest(m.ID),
-		print: xxhash.Sum64(m.Payload), window: int64(m.DedupWindow),
+		print: m.Fingerprint, window: int64(m.DedupWindow),
+	}
+	if n.print == 0 {
+		n.print = xxhash.Sum64(m.Payload)
 	}
 	if !m.NotBefore.IsZero() {
 		n.due = m.NotBefore.UnixNano()
@@ -54,7 +57,7 @@ func encode(m *forebay.Message, body []byte) encoded {
 		n.limitKey = max(xxhash.Sum64String(m.LimitKey), 1)
 	}
 	if m.DedupKey != "" {
-		n.hasKey, n.key = true, keyDigest(m.Queue, m.DedupKey)
+		n.hasKey, n.key = true, keyDigest(m.DedupKey)
 	}
 	n.body = appendBody(body, m, n.group, n.limitKey)
 	return n

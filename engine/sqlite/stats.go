@@ -38,9 +38,6 @@ func (e *Engine) Stats(ctx context.Context, names ...string) ([]forebay.QueueSta
 }
 
 func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
-	if err := q.advance(l, now); err != nil {
-		return err
-	}
 	if err := q.countDue(l, now); err != nil {
 		return err
 	}

@@ -237,8 +237,13 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	q.bytes += int64(len(b.data))
 	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), data: b.data, recs: b.recs}
 	for _, r := range b.delayed {
+		q.delay(r.due, now)
+		if r.group != 0 { // its group's order lets the lane come to it first
+			blk.delayed.set(r.idx)
+			continue
+		}
 		blk.skip.set(r.idx)
-		q.putLater(l, r, now)
+		q.putLater(l, r)
 	}
 	q.lane(b.key).push(l, blk)
 	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.window(l))

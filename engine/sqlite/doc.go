@@ -1,0 +1,41 @@
+// Package sqlite is the engine that needs no server: one SQLite file, or memory.
+//
+// # How it stores
+//
+// Messages of one commit for one lane (a queue at one level of priority) share a
+// row, a block. A bitmap beside it says which of them are settled; a block that is
+// settled whole leaves. So a message costs a few hundred bytes of sequential
+// writing and no index entry. Only what goes a way of its own has a row of its own
+// (table again): a message that is delayed, was retried, released, or lost its
+// lease. The tables are described in schema.go.
+//
+// # Who is authoritative
+//
+// One goroutine, the loop, owns the connection and everything in memory. Each of
+// its cycles takes all calls that wait, applies them in one transaction, commits,
+// syncs, publishes to memory and answers (loop.go, tx.go). The store is the truth
+// of what is committed; memory adds what dies with the process: leases, waiters,
+// where the lanes' cursors stand, which groups and limit keys are taken. A lease's
+// row, written without a sync, only serves to count deliveries after a crash.
+//
+// # Life of a message
+//
+//	Send      encoded by the caller, put into a block by the loop   send.go, tx.go
+//	waiting   met by the cursor of its lane                         lane.go, claim.go
+//	active    an item of a lease                                    lease.go
+//	again     a ref in memory or a row to be loaded when due        later.go, group.go
+//	settled   a bit, a row of dead letters, or a place in again     settle.go, dead.go
+//
+// # What it promises
+//
+// All of package engine, with the optional abilities. With DurabilityFull an
+// answer means that fdatasync has returned. Memory is bounded by what is handed
+// out and by the bounds named in the files above, not by the backlog. A damaged
+// record loses itself only, and what is lost is told.
+//
+// # What it refuses
+//
+// A second process on the same file; a file of a newer version or of another
+// program; policy (how often to retry is package broker's); network file systems,
+// on which SQLite's locks and shared memory do not hold.
+package sqlite

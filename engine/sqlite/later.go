@@ -40,7 +40,7 @@ func (q *queue) delay(due, now int64) {
 	}
 }
 
-// putLater notes a message without a group that was stored with a due time.
+// putLater notes a message without a group that was stored in again.
 func (q *queue) putLater(l *loop, r *ref) {
 	n := &q.later
 	if r.due < n.due || r.due == n.due && (r.key < n.key || r.key == n.key && int64(r.idx) <= n.idx) {

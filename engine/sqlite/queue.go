@@ -172,9 +172,5 @@ func (q *queue) returned(l *loop, r *ref, now int64) {
 		q.groupFor(r.group).put(l, q, r, now)
 		return
 	}
-	if r.due == 0 {
-		q.pushReady(r)
-		return
-	}
 	q.putLater(l, r)
 }

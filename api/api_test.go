@@ -23,7 +23,7 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/engine"
-	"github.com/forebayhq/forebay/engine/enginetest"
+	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
@@ -50,7 +50,9 @@ func start(t *testing.T, change func(*api.Config)) *server {
 	return startOn(t, newEngine(t), change)
 }
 
-func newEngine(t *testing.T) engine.Engine { return enginetest.NewModel() }
+func newEngine(t *testing.T) engine.Engine {
+	return must[*sqlite.Engine](t)(sqlite.Open(sqlite.Config{}))
+}
 
 func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/engine"
-	"github.com/forebayhq/forebay/engine/enginetest"
+	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/monitor"
 	"github.com/forebayhq/forebay/sink"
@@ -25,7 +25,11 @@ import (
 
 func start(t *testing.T, now func() time.Time) (*monitor.Monitor, *broker.Broker, *badrow.Store) {
 	t.Helper()
-	b, err := broker.New(enginetest.NewModel(), broker.Config{})
+	e, err := sqlite.Open(sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := broker.New(e, broker.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,19 @@ import (
 	"github.com/forebayhq/forebay/engine/enginetest"
 )
 
-// plain is an engine without any optional ability, whose Send can fail.
+// plain is an engine without any optional ability, whose calls can be bent.
 type plain struct {
 	engine.Engine
-	send func(msgs []forebay.Message) ([]forebay.SendResult, error)
+	send     func(msgs []forebay.Message) ([]forebay.SendResult, error)
+	received func()
+}
+
+func (p plain) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+	ds, err := p.Engine.Receive(ctx, r)
+	if p.received != nil {
+		p.received()
+	}
+	return ds, err
 }
 
 func (p plain) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
@@ -208,6 +217,27 @@ func TestReceiveWaitsOnAfterPoison(t *testing.T) {
 		}
 		if d := time.Since(start); d != 15*time.Second {
 			t.Errorf("it took %s", d)
+		}
+	})
+}
+
+// The caller has gone when the poison comes: it is settled all the same.
+func TestPoisonIsSettledWithoutTheCaller(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		model := enginetest.NewModel()
+		poison := message("poison")
+		poison.Limits.Deliveries = 1
+		must[[]forebay.SendResult](t)(model.Send(t.Context(), []forebay.Message{poison}))
+		must[[]forebay.Delivery](t)(model.Receive(t.Context(), engine.Receive{Queue: "q", Max: 1, Lease: time.Second}))
+		<-time.After(2 * time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		b := open(t, plain{Engine: model, received: cancel}, broker.Config{})
+		if ds, err := b.Receive(ctx, engine.Receive{Queue: "q", Max: 1}); len(ds) != 0 || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, %v", ds, err)
+		}
+		if dead := must[[]forebay.DeadLetter](t)(model.Dead(t.Context(), engine.DeadQuery{})); len(dead) != 1 {
+			t.Errorf("dead letters: %v", dead)
 		}
 	})
 }

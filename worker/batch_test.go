@@ -180,6 +180,10 @@ func TestKillerIsSingledOut(t *testing.T) {
 // nothing is left to do.
 func (s *stand) live(killer string) {
 	died := make(chan struct{})
+	s.hooks.settle = func(ctx context.Context, ss []forebay.Settlement) ([]error, error) {
+		<-time.After(time.Millisecond) // long enough to die in
+		return s.model.Settle(ctx, ss)
+	}
 	s.run(worker.Config{Batch: worker.BatchFunc(func(ctx context.Context, ds []forebay.Delivery) []error {
 		for _, d := range ds {
 			if d.ID == killer {

@@ -161,6 +161,24 @@ func TestEngineThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
+// What an open receive still brings is released.
+func TestReceiveThatBringsSomethingLate(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(s *stand) {
+		s.hooks.receive = func(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+			<-ctx.Done()
+			<-time.After(time.Second)
+			return s.model.Receive(context.WithoutCancel(ctx), r)
+		}
+		s.send(named("m", 1, "")...)
+		s.run(worker.Config{Handler: pausing(0)})
+		pass(time.Second)
+		s.finish()
+		s.want("verdicts", s.verdicts(), "[m1:release]")
+		s.wantAt("m1", engine.WhereWaiting, 0)
+	})
+}
+
 // Verdicts that wait are stored before Run returns, within a time limit.
 func TestDrainFlushes(t *testing.T) {
 	t.Parallel()

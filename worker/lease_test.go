@@ -280,3 +280,33 @@ func TestNoRenewalDuringSettling(t *testing.T) {
 		s.want("lost", len(s.lost), 0)
 	})
 }
+
+// Where settling does not keep up, receiving waits: what is at hand is bounded.
+func TestSettlingHoldsReceivingBack(t *testing.T) {
+	t.Parallel()
+	for name, cfg := range map[string]worker.Config{
+		"single": {Concurrency: 4, Handler: pausing(0)},
+		"batch":  {BatchMax: 500, Batch: worker.BatchFunc(func(context.Context, []forebay.Delivery) []error { return nil })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bubble(t, func(s *stand) {
+				open := make(chan struct{})
+				s.hooks.settle = func(ctx context.Context, ss []forebay.Settlement) ([]error, error) {
+					<-open
+					return s.model.Settle(ctx, ss)
+				}
+				s.send(named("m", 2000, "")...)
+				s.run(cfg)
+				pass(time.Second)
+				if n := s.stats().Active; n < 500 || n > 1600 {
+					t.Errorf("%d at hand", n)
+				}
+				close(open)
+				pass(time.Second)
+				s.want("completed", s.stats().Completed, 2000)
+				s.finish()
+			})
+		})
+	}
+}

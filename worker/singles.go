@@ -14,6 +14,7 @@ func newSingles(concurrency int) *singles {
 	return &singles{concurrency: concurrency, groups: make(map[string][]*item)}
 }
 
+// room keeps what is ready and what runs, together, within the concurrency.
 func (s *singles) room() int { return s.concurrency - s.running - len(s.ready) }
 
 func (s *singles) take(items []*item) {
@@ -30,7 +31,7 @@ func (s *singles) take(items []*item) {
 }
 
 func (s *singles) next(time.Time, bool) ([]*item, time.Time) {
-	if len(s.ready) == 0 || s.running >= s.concurrency {
+	if len(s.ready) == 0 {
 		return nil, time.Time{}
 	}
 	one := s.ready[:1:1]

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,7 +61,7 @@ type Config struct {
 
 	Edge    Replayer         // nil: bad rows cannot be replayed here
 	Sink    Finder           // nil: there is none to look at
-	Checks  []Check          // for /readyz, in this order
+	Checks  []Check          // for /readyz, in this order; that of Bad is added
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
@@ -77,6 +78,7 @@ type API struct {
 	spec     []byte
 	started  time.Time
 	draining atomic.Bool
+	ready    ready
 	cross    *http.CrossOriginProtection
 
 	limits sync.Mutex // one change of a queue's limits at a time
@@ -93,6 +95,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
 	var err error
 	a.spec, err = a.routes()

@@ -125,7 +125,9 @@ func TestPagesAreKeptOut(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	t.Parallel()
 	var broken error
+	now := time.Now()
 	s := start(t, func(c *api.Config) {
+		c.Now = func() time.Time { return now }
 		c.Checks = []api.Check{
 			{Name: "engine", Run: func(context.Context) error { return broken }},
 			{Name: "sink", Optional: true, Run: func(context.Context) error {
@@ -137,7 +139,14 @@ func TestReadiness(t *testing.T) {
 	if !ready.Ready || !ready.Checks[0].OK || ready.Checks[1].OK || ready.Checks[1].Code != forebay.CodeUnavailable {
 		t.Errorf("%+v", ready)
 	}
+	if len(ready.Checks) != 3 || ready.Checks[2].Name != "bad rows" || !ready.Checks[2].OK {
+		t.Errorf("%+v", ready)
+	}
 	broken = forebay.Errorf(forebay.CodeFull, "engine", "no space left in /data")
+	if v := must[api.Readiness](t)(s.Ready(t.Context())); !v.Ready {
+		t.Errorf("within a second of the last look: %+v", v)
+	}
+	now = now.Add(time.Second)
 	r := s.do(t, "GET", "/readyz", "", nil)
 	if r.status != 503 || !strings.Contains(r.body, "no space left") {
 		t.Errorf("%d %s", r.status, r.body)
@@ -152,6 +161,7 @@ func TestReadiness(t *testing.T) {
 		t.Errorf("%d %s", r.status, r.body)
 	}
 	broken = nil
+	now = now.Add(time.Second)
 	s.api.Drain()
 	if v, err := s.Ready(t.Context()); err != nil || v.Ready || !v.Draining {
 		t.Errorf("draining: %+v, %v", v, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -12,7 +14,17 @@ import (
 	"github.com/forebayhq/forebay/monitor"
 )
 
-const checkTimeout = 3 * time.Second
+const (
+	checkTimeout = 3 * time.Second
+	readyFor     = time.Second // a result is used again, so that asking often costs nothing
+)
+
+// ready is the last result of the checks. Whoever asks while they run waits.
+type ready struct {
+	mu     sync.Mutex
+	at     time.Time
+	checks []Checked
+}
 
 // Readiness says whether events can be accepted durably.
 type Readiness struct {
@@ -67,7 +79,7 @@ func (a *API) healthz(w http.ResponseWriter, r *http.Request) {
 // readyz is open, since load balancers have no key; so it says which check fails,
 // and why only to those who may know.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
-	v := a.readiness(r.Context())
+	v := a.readiness()
 	if _, refused := a.admit(r); refused != nil {
 		for i := range v.Checks {
 			v.Checks[i].Message = ""
@@ -81,24 +93,39 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(v) // a client that has gone needs no answer
 }
 
-func (a *API) readiness(ctx context.Context) Readiness {
-	v := Readiness{Draining: a.draining.Load(), Checks: make([]Checked, len(a.cfg.Checks))}
+func (a *API) readiness() Readiness {
+	v := Readiness{Draining: a.draining.Load(), Checks: a.checked()}
 	v.Ready = !v.Draining
-	for i, c := range a.cfg.Checks {
-		err := run(ctx, c)
-		v.Checks[i] = Checked{Name: c.Name, OK: err == nil, Optional: c.Optional}
-		if err != nil {
-			v.Checks[i].Code, v.Checks[i].Message = forebay.CodeOf(err), err.Error()
-			v.Ready = v.Ready && c.Optional
-		}
+	for _, c := range v.Checks {
+		v.Ready = v.Ready && (c.OK || c.Optional)
 	}
 	return v
 }
 
-func run(ctx context.Context, c Check) error {
-	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+// checked runs the checks, unless they ran just now. It has no context of a caller,
+// since the result is for others too.
+func (a *API) checked() []Checked {
+	a.ready.mu.Lock()
+	defer a.ready.mu.Unlock()
+	if age := a.cfg.Now().Sub(a.ready.at); age < 0 || age >= readyFor {
+		a.ready.checks = make([]Checked, len(a.cfg.Checks))
+		for i, c := range a.cfg.Checks {
+			a.ready.checks[i] = c.result()
+		}
+		a.ready.at = a.cfg.Now()
+	}
+	return slices.Clone(a.ready.checks)
+}
+
+func (c Check) result() Checked {
+	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	return c.Run(ctx)
+	v := Checked{Name: c.Name, Optional: c.Optional}
+	if err := c.Run(ctx); err != nil {
+		v.Code, v.Message = forebay.CodeOf(err), err.Error()
+	}
+	v.OK = v.Code == ""
+	return v
 }
 
 func (a *API) overviewRoutes(h huma.API) {
@@ -109,7 +136,7 @@ func (a *API) overviewRoutes(h huma.API) {
 }
 
 func (a *API) overview(ctx context.Context) (Overview, error) {
-	v := Overview{Version: a.cfg.Version, StartedAt: a.started, Now: a.cfg.Now(), Readiness: a.readiness(ctx)}
+	v := Overview{Version: a.cfg.Version, StartedAt: a.started, Now: a.cfg.Now(), Readiness: a.readiness()}
 	queues, err := a.queues(ctx)
 	if err != nil {
 		return v, err

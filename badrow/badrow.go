@@ -164,6 +164,9 @@ func (s *Store) Delete(ctx context.Context, seqs []int64) ([]error, error) {
 	return o.missing, nil
 }
 
+// Check tells whether a row could be stored now, by a write that changes nothing.
+func (s *Store) Check(ctx context.Context) error { return s.do(ctx, &op{}) }
+
 // List gives rows, newest first. It gives fewer than Limit where they are large: up
 // to the one that fills MaxListBytes. No row means that there is none further.
 func (s *Store) List(ctx context.Context, q Query) (rows []Row, err error) {

@@ -188,6 +188,9 @@ func TestDeleteAndStats(t *testing.T) {
 	schema := row(4)
 	schema.Code = "schema"
 	put(t, s, row(1), row(2), row(3), schema)
+	if err := s.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
 	errs, err := s.Delete(t.Context(), []int64{1, 77, 4})
 	if err != nil || len(errs) != 3 || errs[0] != nil || errs[2] != nil {
 		t.Fatalf("%v, %v", errs, err)
@@ -299,6 +302,7 @@ func TestClosedAndCancelled(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCode(t, s.Put(t.Context(), []badrow.Row{row(2)}), forebay.CodeClosed)
+	wantCode(t, s.Check(t.Context()), forebay.CodeClosed)
 	_, err := s.List(t.Context(), badrow.Query{})
 	wantCode(t, err, forebay.CodeClosed)
 }

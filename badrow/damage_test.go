@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -237,5 +239,57 @@ func TestKillChild(t *testing.T) {
 	for i := from; i < from+10_000; i++ {
 		put(t, s, row(i))
 		fmt.Println(i)
+	}
+}
+
+// TestRandomDamage overwrites random pieces of a file and of its log. Whatever they
+// are, the store opens, answers, and stores.
+func TestRandomDamage(t *testing.T) {
+	t.Parallel()
+	seed := time.Now().UnixNano()
+	if s := os.Getenv("BADROW_SEED"); s != "" {
+		seed, _ = strconv.ParseInt(s, 10, 64)
+	}
+	t.Logf("again with BADROW_SEED=%d", seed)
+	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	whole, err := os.ReadFile(filled(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 12 {
+		path := filepath.Join(t.TempDir(), "bad.db")
+		b := bytes.Clone(whole)
+		for range 1 + rnd.IntN(4) {
+			at := rnd.IntN(len(b))
+			for i := at; i < min(len(b), at+1+rnd.IntN(6000)); i++ {
+				b[i] = byte(rnd.Uint32())
+			}
+		}
+		if rnd.IntN(3) == 0 {
+			b = b[:rnd.IntN(len(b))]
+		}
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, path, badrow.Config{})
+		put(t, s, row(1))
+		for before := int64(0); ; {
+			rows := list(t, s, badrow.Query{Before: before, Limit: 1000})
+			if len(rows) == 0 {
+				break
+			}
+			if last := rows[len(rows)-1].Seq; before != 0 && last >= before {
+				t.Fatalf("a page after %d ends with %d", before, last)
+			} else {
+				before = last
+			}
+		}
+		if _, err := s.Delete(t.Context(), []int64{1, many / 2, many}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ByEvent(t.Context(), "e7"); err != nil && forebay.CodeOf(err) != forebay.CodeNotFound {
+			t.Fatal(err)
+		}
+		put(t, s, row(2))
 	}
 }

@@ -54,6 +54,11 @@ func (f *file) transact(fn func(*change) error) (err error) {
 func (f *file) apply(group []*op) error {
 	return f.transact(func(c *change) error {
 		for _, o := range group {
+			if len(o.rows) == 0 && len(o.seqs) == 0 { // as it is already; still a write to the disk
+				if err := sqlitex.Execute(f.writer, "PRAGMA user_version = 1", nil); err != nil {
+					return err
+				}
+			}
 			for i := range o.rows {
 				if err := f.insert(c, &o.rows[i], 0); err != nil {
 					return err

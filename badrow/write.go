@@ -7,8 +7,8 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
-// op is one call that waits for the writer: rows to store, rows to remove, or a
-// damage that a reader has met.
+// op is one call that waits for the writer: rows to store, rows to remove, a
+// damage that a reader has met, or nothing, which is to be written all the same.
 type op struct {
 	rows   []Row
 	seqs   []int64

@@ -230,11 +230,11 @@ func TestBounds(t *testing.T) {
 	tests := map[string]struct {
 		cfg  badrow.Config
 		why  badrow.Why
-		left int // rows of 3,000
+		left int // rows of 1,500
 	}{
 		"rows":  {badrow.Config{MaxRows: 100}, badrow.GoneRows, 100},
-		"bytes": {badrow.Config{MaxBytes: 200 * 500}, badrow.GoneBytes, -1},
-		"age":   {badrow.Config{MaxAge: day, Now: func() time.Time { return start.Add(day + 2500*time.Second) }}, badrow.GoneAge, 500},
+		"bytes": {badrow.Config{MaxBytes: 200 * 250}, badrow.GoneBytes, -1},
+		"age":   {badrow.Config{MaxAge: day, Now: func() time.Time { return start.Add(day + 1000*time.Second) }}, badrow.GoneAge, 500},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestBounds(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "bad.db")
 			s := open(t, path, tt.cfg)
 			var rows []badrow.Row
-			for i := range 3000 {
+			for i := range 1500 {
 				rows = append(rows, row(i))
 			}
 			put(t, s, rows...)
@@ -252,10 +252,10 @@ func TestBounds(t *testing.T) {
 			if tt.left >= 0 && st.Rows != int64(tt.left) || tt.cfg.MaxBytes > 0 && (st.Bytes > tt.cfg.MaxBytes || st.Bytes < tt.cfg.MaxBytes/2) {
 				t.Errorf("%+v", st)
 			}
-			if st.Rows+st.Gone[tt.why] != 3000 {
-				t.Errorf("%d rows and %v gone are not 3000", st.Rows, st.Gone)
+			if st.Rows+st.Gone[tt.why] != 1500 {
+				t.Errorf("%d rows and %v gone are not 1500", st.Rows, st.Gone)
 			}
-			if newest := list(t, s, badrow.Query{Limit: 1}); newest[0].Index != 2999 {
+			if newest := list(t, s, badrow.Query{Limit: 1}); newest[0].Index != 1499 {
 				t.Errorf("the newest row is %d", newest[0].Index)
 			}
 		})

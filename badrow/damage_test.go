@@ -21,7 +21,7 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 )
 
-const many = 2000 // rows; enough for pages of every kind
+const many = 1000 // rows; enough for pages of every kind
 
 // filled makes a closed store with many rows.
 func filled(t *testing.T) string {
@@ -256,7 +256,7 @@ func TestRandomDamage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 12 {
+	for range 10 {
 		path := filepath.Join(t.TempDir(), "bad.db")
 		b := bytes.Clone(whole)
 		for range 1 + rnd.IntN(4) {

@@ -121,7 +121,7 @@ func TestChaos(t *testing.T) {
 	}
 	for name, open := range engines {
 		for _, kind := range []string{"single", "batch"} {
-			for range 3 {
+			for range 2 {
 				seed := rand.Uint64N(1 << 32)
 				if text := os.Getenv("WORKER_SEED"); text != "" { // one that a failure named
 					_, _ = fmt.Sscan(text, &seed)

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
@@ -21,8 +22,9 @@ import (
 )
 
 type demoCmd struct {
-	Data string `default:"data/demo" placeholder:"DIR" help:"Folder of the demo; what an earlier demo left there is removed."`
-	Keep bool   `help:"Let the server run afterwards, until Ctrl-C."`
+	Data string        `default:"data/demo" placeholder:"DIR" help:"Folder of the demo; what an earlier demo left there is removed."`
+	Each time.Duration `default:"3s" help:"How long ordinary traffic and the campaign take, each."`
+	Keep bool          `help:"Let the server run afterwards, until Ctrl-C."`
 }
 
 func (demoCmd) Help() string {
@@ -52,9 +54,8 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 	}
 	fmt.Fprintf(p.out, "%s  %s  queue and events in %s (SQLite, no other server)\n\n",
 		p.paint(bold, "forebay demo"), child.file.URL, c.Data)
-	last, err := demo.Run(ctx, demo.Config{
-		URL: child.file.URL, Server: child, View: p.demoView(), Run: fmt.Sprintf("demo-%x", time.Now().Unix()),
-	})
+	show := demo.Config{Each: c.Each, URL: child.file.URL, Server: child, View: p.demoView(), Run: fmt.Sprintf("demo-%x", time.Now().Unix())}
+	last, err := demo.Run(ctx, show)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 	}
 	fmt.Fprintf(p.out, "\n%s %d accepted = %d rows in %s + %d dead\n", p.paint(green, "adds up:"),
 		last.Seen.Accepted, rows, eventsFile, last.Counts.Dead)
-	p.nextLines(c, child.file.URL)
+	p.nextLines(c, child.file.URL, show.Poisoned())
 	if c.Keep {
 		<-ctx.Done()
 	}
@@ -76,13 +77,17 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 
 func (p *program) demoView() func(demo.Frame) {
 	if p.terminal && !p.json {
-		return (&demo.Screen{Out: p.out, Paint: p.paint}).Show
+		width := 0
+		if f, ok := p.out.(*os.File); ok {
+			width, _, _ = term.GetSize(int(f.Fd())) // unknown: 0
+		}
+		return (&demo.Screen{Out: p.out, Width: width, Paint: p.paint}).Show
 	}
 	return (&demo.Lines{Out: p.out}).Show
 }
 
 // nextLines are what a person would type next.
-func (p *program) nextLines(c *demoCmd, url string) {
+func (p *program) nextLines(c *demoCmd, url, poisoned string) {
 	self, err := filepath.Rel(".", os.Args[0])
 	if err != nil || !strings.Contains(os.Args[0], string(os.PathSeparator)) {
 		self = os.Args[0]
@@ -100,8 +105,8 @@ Next:
   %[3]s queues --data %[4]s
   %[3]s dead ls --data %[4]s
   %[3]s bad ls --data %[4]s
-  %[3]s events where ID --data %[4]s
-`, first, url, self, c.Data)
+  %[3]s events where %[5]s --data %[4]s
+`, first, url, self, c.Data, poisoned)
 }
 
 // emptyDemo makes the folder, or empties it when an earlier demo made it.

@@ -97,8 +97,8 @@ func (s *server) openPort() error {
 
 // hasKeys tells whether a live key exists, without opening the ring for good.
 func hasKeys(path string) (bool, error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return false, nil
+	if _, err := os.Stat(path); err != nil {
+		return false, nil // none; if the folder cannot be used, that is found out next
 	}
 	ring, err := keyring.Open(path, keyring.Config{})
 	if err != nil {

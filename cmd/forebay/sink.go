@@ -24,7 +24,7 @@ type sink interface {
 }
 
 // sinkTimeout bounds the first look at the database.
-const sinkTimeout = 15 * time.Second
+const sinkTimeout = 3 * time.Second
 
 // openSink opens the database that events are written to. One that does not answer
 // is no reason not to start: events are accepted and wait.

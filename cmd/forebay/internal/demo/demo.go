@@ -93,6 +93,9 @@ func Run(ctx context.Context, cfg Config) (Frame, error) {
 	return last, err
 }
 
+// Poisoned is the id of the event that the database refuses.
+func (c Config) Poisoned() string { return c.Run + poison }
+
 func (r *run) enter(phase string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +115,7 @@ func (r *run) play(ctx context.Context) {
 }
 
 // flow sends events at an even rate from several clients for cfg.Each. A client
-// that falls behind catches up, so that a slow answer does not hide.
+// that falls behind sends without a pause, so that a slow answer does not hide.
 func (r *run) flow(ctx context.Context, rate, part int) {
 	var all sync.WaitGroup
 	begun := time.Now()
@@ -123,7 +126,7 @@ func (r *run) flow(ctx context.Context, rate, part int) {
 			defer timer.Stop()
 			for i := 0; ; i++ {
 				due := time.Duration(i)*gap + gap*time.Duration(c)/clients
-				if due >= r.cfg.Each {
+				if due >= r.cfg.Each || time.Since(begun) >= r.cfg.Each {
 					return
 				}
 				timer.Reset(due - time.Since(begun))

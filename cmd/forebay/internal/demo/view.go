@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -12,6 +13,7 @@ import (
 // Screen shows frames on a terminal: each one is drawn over the one before.
 type Screen struct {
 	Out   io.Writer
+	Width int // of the terminal; 0: 100
 	Paint func(colour, text string) string
 
 	height int // lines of the frame that stands there
@@ -44,8 +46,10 @@ func (s *Screen) Show(f Frame) {
 }
 
 func (s *Screen) lines(f Frame) []string {
+	// A line that wraps would count twice when the next frame goes up over it.
+	room := max(cmp.Or(s.Width, 100)-28, 10)
 	row := func(colour, name string, n int64, text string) string {
-		return fmt.Sprintf("  %-12s %s  %s", name, s.Paint(colour, fmt.Sprintf("%9s", humanize.Comma(n))), s.Paint(dim, text))
+		return fmt.Sprintf("  %-12s %s  %s", name, s.Paint(colour, fmt.Sprintf("%9s", humanize.Comma(n))), s.Paint(dim, clip(text, room)))
 	}
 	phase := f.Phase
 	if f.Last {
@@ -59,14 +63,14 @@ func (s *Screen) lines(f Frame) []string {
 		s.Paint(bold, phase) + s.Paint(dim, fmt.Sprintf("  %.1f s", f.Elapsed.Seconds())),
 		row(green, "accepted", int64(f.Seen.Accepted), speed),
 		row(amber, "duplicate", int64(f.Seen.Duplicate), "known already, stored once"),
-		row(red, "rejected", int64(f.Seen.Rejected), "kept with the reason:"),
+		row(red, "rejected", int64(f.Seen.Rejected), "each with its reason:"),
 	}
 	for _, r := range f.Seen.Reasons {
-		lines = append(lines, fmt.Sprintf("  %12s %9d  %s", "", r.Count, s.Paint(dim, clip(r.Code+": "+r.Text, 90))))
+		lines = append(lines, fmt.Sprintf("  %12s %9d  %s", "", r.Count, s.Paint(dim, clip(r.Code+": "+r.Text, room))))
 	}
 	lines = append(lines,
 		row(green, "written", f.Counts.Written, "rows in the database"),
-		row(red, "dead letter", f.Counts.Dead, clip(f.Counts.Cause, 90)),
+		row(red, "dead letter", f.Counts.Dead, f.Counts.Cause),
 		row(amber, "waiting", f.Counts.Waiting, bar(f.Counts.Waiting)),
 		fmt.Sprintf("  %-12s  p50 %s  p99 %s", "answered in", millis(f.P50), millis(f.P99)),
 	)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +27,10 @@ type answer struct {
 	} `json:"results"`
 }
 
-var errTooLarge = errors.New("the batch is larger than the server takes")
+// unfit is an answer about the body itself: smaller parts of it may fit.
+type unfit struct{ code, why string }
+
+func (u *unfit) Error() string { return u.why }
 
 // busy is an answer, or the lack of one, after which the same batch may be sent
 // again.
@@ -95,7 +97,9 @@ func read(resp *http.Response, body []byte) (answer, error) {
 		}
 		return a, nil
 	case code == http.StatusRequestEntityTooLarge:
-		return answer{}, errTooLarge
+		return answer{}, &unfit{"too_large", reason(body)}
+	case code == http.StatusBadRequest:
+		return answer{}, &unfit{"unreadable", reason(body)}
 	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
 		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
 		after := min(time.Duration(max(seconds, 0))*time.Second, maxAfter)

@@ -172,24 +172,22 @@ func (s *sender) deliver(ctx context.Context, b batch) error {
 	deadline := time.Now().Add(s.cfg.Patience)
 	for try := 0; ; try++ {
 		a, err := s.post(ctx, b.events)
+		var bad *unfit
+		var later *busy
 		switch {
 		case err == nil:
 			s.count(a, b)
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case errors.Is(err, errTooLarge):
-			return s.halve(ctx, b)
-		case !errors.As(err, new(*busy)):
+		case errors.As(err, &bad):
+			return s.halve(ctx, b, bad)
+		case !errors.As(err, &later):
 			return err
 		case time.Now().After(deadline):
 			return fmt.Errorf("gave up after %s: %w", s.cfg.Patience, err)
 		}
-		wait := backoff(try)
-		var later *busy
-		if errors.As(err, &later) && later.after > 0 {
-			wait = later.after
-		}
+		wait := cmp.Or(later.after, backoff(try))
 		s.sum.Retries++
 		s.cfg.Logger.Info("the server cannot take more now", "again", wait, "reason", err)
 		select {
@@ -200,11 +198,12 @@ func (s *sender) deliver(ctx context.Context, b batch) error {
 	}
 }
 
-// halve sends a batch that the server found too large in two parts; an event that
-// is too large by itself counts as rejected.
-func (s *sender) halve(ctx context.Context, b batch) error {
+// halve sends a batch that the server cannot take in two parts, so that one event
+// does not keep the others back; an event that it cannot take by itself counts as
+// rejected.
+func (s *sender) halve(ctx context.Context, b batch, why *unfit) error {
 	if len(b.events) == 1 {
-		s.reject(Rejection{Line: b.events[0].line, Code: "too_large", Message: "the event is larger than the server takes"})
+		s.reject(Rejection{Line: b.events[0].line, Code: why.code, Message: why.why})
 		return nil
 	}
 	mid := len(b.events) / 2

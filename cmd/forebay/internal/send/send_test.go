@@ -70,6 +70,10 @@ func (e *edge) serve(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusRequestEntityTooLarge)
 		return
 	}
+	if !strings.HasPrefix(events[0], "{") {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
 	for i, text := range events {
 		var one struct{ EventID, EventType string }
 		switch err := json.Unmarshal([]byte(text), &one); {

@@ -30,7 +30,7 @@ func (b *budget) take(n int64) bool {
 
 func (b *budget) give(n int64) { b.held.Add(-n) }
 
-// firstRead is what a body of unknown size starts with.
+// firstRead is the room that a body starts with.
 const firstRead = 8 << 10
 
 func outOfMemory() *problem {
@@ -56,12 +56,8 @@ func (c *call) readBody() *problem {
 	}
 	// Not every writer can do this; those of net/http's server can.
 	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime(most)))
-	next := int64(firstRead)
-	if size >= 0 {
-		next = min(next, size+1)
-	}
 	var p *problem
-	c.wire, p = c.fill(c.wire[:0], c.r.Body, next, func(n int64) *problem {
+	c.wire, p = c.fill(c.wire[:0], c.r.Body, most+1, func(n int64) *problem {
 		if n > limit {
 			return over()
 		}
@@ -70,20 +66,22 @@ func (c *call) readBody() *problem {
 	return p
 }
 
-// fill reads all of r behind b. Each step of growth is taken from the budget
-// first; check sees the length so far.
-func (c *call) fill(b []byte, r io.Reader, next int64, check func(n int64) *problem) ([]byte, *problem) {
-	counted := int64(0)
+// fill reads all of r behind b, which is at most so many bytes with one to spare
+// for its end. Each step of growth is taken from the budget first; check sees the
+// length so far.
+func (c *call) fill(b []byte, r io.Reader, most int64, check func(n int64) *problem) ([]byte, *problem) {
+	counted, step := int64(0), int64(firstRead)
 	for {
 		if int64(len(b)) >= counted {
-			if !c.take(next) {
+			step = max(1, min(step, most-counted))
+			if !c.take(step) {
 				return b, outOfMemory()
 			}
-			counted += next
-			next = min(2*next, 1<<20)
+			counted += step
+			step = min(2*step, 1<<20)
 			b = grow(b, int(counted))
 		}
-		n, err := r.Read(b[len(b):min(int64(cap(b)), counted)])
+		n, err := r.Read(b[len(b):counted])
 		b = b[:len(b)+n]
 		if p := check(int64(len(b))); p != nil {
 			return b, p
@@ -121,9 +119,9 @@ var (
 func (c *call) decode() ([]byte, *problem) {
 	switch {
 	case bytes.HasPrefix(c.wire, gzipMagic):
-		return c.inflate("gzip", c.edge.inflaters.gunzip)
+		return c.inflate("gzip", c.gunzip)
 	case bytes.HasPrefix(c.wire, zstdMagic):
-		return c.inflate("zstd", c.edge.inflaters.unzstd)
+		return c.inflate("zstd", c.unzstd)
 	}
 	encoding := strings.ToLower(c.r.Header.Get("Content-Encoding"))
 	switch encoding {

@@ -144,6 +144,48 @@ func TestLimitsOfOneEventCostOnlyThatEvent(t *testing.T) {
 	}
 }
 
+// A frame that asks for a large window gets it when there is room; frames behind it
+// may not ask for more.
+func TestZstdWindowsAreBounded(t *testing.T) {
+	stream := func(window int, text string) string {
+		var b bytes.Buffer
+		w, err := zstd.NewWriter(&b, zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(window))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{text[:len(text)/2], text[len(text)/2:]} {
+			if _, err := w.Write([]byte(part)); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Flush(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	large := events(2000, 1000)
+	for _, c := range []struct {
+		name, body string
+		inFlight   int64
+		status     int
+	}{
+		{"8 MiB", stream(8<<20, large), 64 << 20, 202},
+		{"8 MiB without room", stream(8<<20, events(2, 1000)), 8 << 20, 503},
+		{"16 MiB", stream(16<<20, large), 64 << 20, 413},
+		{"64 KiB", stream(64<<10, large), 8 << 20, 202},
+		{"small, then large", stream(64<<10, " ") + stream(8<<20, large), 64 << 20, 413},
+		{"one segment of 2 MB", zstded(t, large), 64 << 20, 202},
+	} {
+		r := newRig(t, func(cfg *ingest.Config) { cfg.Limits.InFlightBytes = c.inFlight })
+		if status, answer := r.post("/ingest/batch", c.body); status != c.status {
+			t.Errorf("%s: got %d %.300s, want %d", c.name, status, answer, c.status)
+		}
+	}
+}
+
 func TestWhatIsInFlightIsBounded(t *testing.T) {
 	r := newRig(t, func(c *ingest.Config) { c.Limits.InFlightBytes = 1 << 20 })
 	status, header, answer := r.do("POST", "/ingest/batch", gzipped(t, events(1500, 1000)))

@@ -73,14 +73,17 @@ func (c *call) release() {
 		}
 	}
 	c.reset()
-	clear(c.items[:cap(c.items)])
+	c.item.drop()
 	e.calls.Put(c)
 }
 
+// reset forgets a request and keeps the room that it took.
 func (c *call) reset() {
+	clear(c.items)
 	clear(c.msgs)
 	clear(c.bad)
 	clear(c.results)
+	c.items, c.env, c.single = c.items[:0], envelope{}, false
 	c.payloads, c.ends, c.msgs, c.index, c.bad, c.results = c.payloads[:0], c.ends[:0], c.msgs[:0], c.index[:0], c.bad[:0], c.results[:0]
 	c.accepted, c.duplicate, c.rejected = 0, 0, 0
 }
@@ -90,6 +93,13 @@ func (c *call) judge() *problem {
 	sent := c.env.sentTime()
 	if p := c.mergeEnvelope(); p != nil {
 		return p
+	}
+	size := int64(0)
+	for i := range c.items {
+		size += int64(len(c.items[i].raw))
+	}
+	if !c.take(size) { // each event is copied once, into its message or its bad row
+		return outOfMemory()
 	}
 	for i := range c.items {
 		bad := c.draft(i, c.dialect, sent)

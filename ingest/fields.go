@@ -84,6 +84,12 @@ func newItem() *item {
 	return it
 }
 
+// drop forgets the bytes of the request.
+func (it *item) drop() {
+	it.raw, it.unknown, it.src = nil, nil, bytes.Buffer{}
+	clear(it.value[:])
+}
+
 // read checks that raw is one strict JSON object within the limits and finds the
 // members that index knows. Text that JSON or a store cannot hold (NUL, lone
 // surrogates, bytes that are not UTF-8) is replaced by U+FFFD.

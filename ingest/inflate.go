@@ -13,29 +13,51 @@ import (
 
 // inflaters keeps decompressors, which are dear to make.
 type inflaters struct {
-	gzip, zstd sync.Pool
+	gzip      sync.Pool
+	zstd      sync.Pool // for windows of up to smallWindow
+	zstdLarge sync.Pool
 }
 
-func (p *inflaters) gunzip(src io.Reader) (io.Reader, func(), error) {
-	z, _ := p.gzip.Get().(*gzip.Reader)
+// gunzip opens gzip data. It needs little memory, whatever the data says.
+func (c *call) gunzip(src io.Reader) (io.Reader, func(), error) {
+	pool := &c.edge.inflaters.gzip
+	z, _ := pool.Get().(*gzip.Reader)
 	if z == nil {
 		z = new(gzip.Reader)
 	}
 	if err := z.Reset(src); err != nil {
 		return nil, nil, err
 	}
-	return z, func() { p.gzip.Put(z) }, nil
+	return z, func() { pool.Put(z) }, nil
 }
 
-// zstdWindow is the most memory that the sender of a zstd frame may ask for; it
-// is what the library's and the tool's usual levels need.
-const zstdWindow = 8 << 20
+// A frame of zstd says how large a window its decompressor has to hold, and a
+// frame of 20 bytes may say 8 MiB: what the library and the tool use at their usual
+// levels for input of unknown length. So the window is taken from the budget, by
+// the first frame; later ones may not ask for more than that kind of decompressor.
+const (
+	smallWindow = 1 << 20
+	largeWindow = 8 << 20
+)
 
-func (p *inflaters) unzstd(src io.Reader) (io.Reader, func(), error) {
-	z, _ := p.zstd.Get().(*zstd.Decoder)
+var errNoRoom = errors.New("no room for the window")
+
+func (c *call) unzstd(src io.Reader) (io.Reader, func(), error) {
+	pool, window := &c.edge.inflaters.zstd, int64(smallWindow)
+	var h zstd.Header
+	if err := h.Decode(c.wire[:min(len(c.wire), zstd.HeaderMaxSize)]); err != nil {
+		return nil, nil, err
+	}
+	if h.WindowSize > smallWindow || h.SingleSegment && h.FrameContentSize > smallWindow {
+		pool, window = &c.edge.inflaters.zstdLarge, largeWindow
+	}
+	if !c.take(window) {
+		return nil, nil, errNoRoom
+	}
+	z, _ := pool.Get().(*zstd.Decoder)
 	if z == nil {
 		var err error
-		z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdWindow))
+		z, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(uint64(window)))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -43,7 +65,7 @@ func (p *inflaters) unzstd(src io.Reader) (io.Reader, func(), error) {
 	if err := z.Reset(src); err != nil {
 		return nil, nil, err
 	}
-	return z, func() { p.zstd.Put(z) }, nil
+	return z, func() { pool.Put(z) }, nil
 }
 
 // ratioFree is how much a body may have decoded before its ratio counts.
@@ -55,6 +77,9 @@ func (c *call) inflate(name string, open func(io.Reader) (io.Reader, func(), err
 		return unreadable(fmt.Sprintf("the %s data is damaged or ends early, after %d decoded bytes: %v; nothing of it was accepted", name, n, err))
 	}
 	r, release, err := open(bytes.NewReader(c.wire))
+	if err == errNoRoom {
+		return nil, outOfMemory()
+	}
 	if err != nil {
 		return nil, bad(err, 0)
 	}
@@ -68,7 +93,7 @@ func (c *call) inflate(name string, open func(io.Reader) (io.Reader, func(), err
 		return n, err
 	})
 	var p *problem
-	c.plain, p = c.fill(c.plain[:0], tell, firstRead, func(n int64) *problem {
+	c.plain, p = c.fill(c.plain[:0], tell, l.DecodedBytes+1, func(n int64) *problem {
 		if n > l.DecodedBytes {
 			return tooLarge("decoded_too_large", fmt.Sprintf("the body is larger than %d bytes once decompressed; send smaller batches", l.DecodedBytes))
 		}

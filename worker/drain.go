@@ -14,11 +14,16 @@ import (
 func (l *loop) drain() {
 	l.draining = true
 	l.stop()
-	l.release(l.dispatch.drop())
+	unbegun := l.dispatch.drop()
+	l.release(unbegun)
+	l.w.log.Info("draining", "handlers", len(l.running), "released", len(unbegun))
 }
 
 // interrupt ends the handlers' contexts and gives them a little time.
 func (l *loop) interrupt() {
+	if len(l.running) > 0 {
+		l.w.log.Warn("handlers are interrupted", "handlers", len(l.running))
+	}
 	l.cancel(forebay.ErrDraining)
 	l.deadline = time.After(grace)
 }

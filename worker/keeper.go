@@ -19,14 +19,24 @@ type keeper struct {
 	lost  func(forebay.Delivery)
 	wake  chan struct{}
 
+	health health // of the calls; owned by run
+
 	mu     sync.Mutex
 	held   map[*item]struct{}
 	next   time.Time     // when run looks again by itself; zero: only when woken
 	flight chan struct{} // closed when the call under way has been answered; nil: none
 }
 
-func newKeeper(b *broker.Broker, lease time.Duration, lost func(forebay.Delivery)) *keeper {
-	return &keeper{b: b, lease: lease, lost: lost, wake: make(chan struct{}, 1), held: make(map[*item]struct{})}
+func newKeeper(w *Worker) *keeper {
+	k := &keeper{
+		b: w.b, lease: w.cfg.Lease, lost: w.cfg.Observe.LeaseLost,
+		wake: make(chan struct{}, 1), held: make(map[*item]struct{}),
+		health: health{log: w.log, what: "renewing leases"},
+	}
+	if k.lost == nil {
+		k.lost = func(forebay.Delivery) {}
+	}
+	return k
 }
 
 // hold begins to renew items, those too that stop has let go.
@@ -155,6 +165,11 @@ func (k *keeper) extend(due []*item) {
 	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, k.margin()), k.lease/3))
 	errs, err := k.b.Extend(ctx, receipts, k.lease)
 	cancel()
+	if err != nil {
+		k.health.failed(err)
+	} else {
+		k.health.worked()
+	}
 	for _, it := range k.answer(due, before, errs, err) {
 		k.lost(it.d)
 	}

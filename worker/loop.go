@@ -44,7 +44,7 @@ type received struct {
 func newLoop(w *Worker, ctx context.Context) *loop {
 	l := &loop{
 		w:        w,
-		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, log: w.log},
+		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, health: health{log: w.log, what: "receiving"}},
 		got:      make(chan received, 1),
 		done:     make(chan result, w.cfg.Concurrency),
 		running:  make(map[*work]struct{}),
@@ -57,12 +57,8 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 		l.dispatch = newSingles(w.cfg.Concurrency)
 		l.mostUnsettled = 2*w.cfg.Concurrency + 1000
 	}
-	lost := w.cfg.Observe.LeaseLost
-	if lost == nil {
-		lost = func(forebay.Delivery) {}
-	}
-	l.keeper = newKeeper(w.b, w.cfg.Lease, lost)
-	l.settler = newSettler(w.b, l.keeper, w.cfg.Observe)
+	l.keeper = newKeeper(w)
+	l.settler = newSettler(w, l.keeper)
 	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	return l
 }
@@ -184,7 +180,7 @@ func (l *loop) finish(r result) {
 		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
 		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
 			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true,
-			Wait: max(0, k.began.Sub(it.d.SentAt)), Run: r.run,
+			Wait: waited(&it.d, k.began), Run: r.run,
 		}})
 	}
 	for _, it := range k.all {
@@ -197,6 +193,15 @@ func (l *loop) finish(r result) {
 		endings = append(endings, release(it))
 	}
 	l.settler.add(endings)
+}
+
+// waited counts from when the message was sent, or could first be handed out.
+func waited(d *forebay.Delivery, began time.Time) time.Duration {
+	from := d.SentAt
+	if d.NotBefore.After(from) {
+		from = d.NotBefore
+	}
+	return max(0, began.Sub(from))
 }
 
 // release ends an item that no handler has seen to its end.

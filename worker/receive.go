@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -13,11 +12,10 @@ import (
 
 // receiver takes messages, through failures. One receive at a time.
 type receiver struct {
-	b        *broker.Broker
-	queue    string
-	lease    time.Duration
-	log      *slog.Logger
-	failures int // in a row
+	b      *broker.Broker
+	queue  string
+	lease  time.Duration
+	health health
 }
 
 // receive waits until it has messages, ctx ends, or an error cannot heal.
@@ -26,7 +24,7 @@ func (r *receiver) receive(ctx context.Context, most int) ([]forebay.Delivery, e
 		ds, err := r.once(ctx, most)
 		switch {
 		case len(ds) > 0 || err == nil:
-			r.recovered()
+			r.health.worked()
 			if len(ds) > 0 {
 				return ds, nil
 			}
@@ -35,8 +33,8 @@ func (r *receiver) receive(ctx context.Context, most int) ([]forebay.Delivery, e
 		case hopeless(err):
 			return nil, err
 		default:
-			r.failed(err)
-			pause(ctx, backoff(r.failures))
+			r.health.failed(err)
+			pause(ctx, backoff(r.health.failures))
 		}
 	}
 	return nil, nil
@@ -48,20 +46,6 @@ func (r *receiver) once(ctx context.Context, most int) ([]forebay.Delivery, erro
 	ctx, cancel := context.WithTimeout(ctx, receiveWait+receiveSlack)
 	defer cancel()
 	return r.b.Receive(ctx, engine.Receive{Queue: r.queue, Max: most, Wait: receiveWait, Lease: r.lease})
-}
-
-// One line per change of state, not per try.
-func (r *receiver) failed(err error) {
-	if r.failures++; r.failures == 1 {
-		r.log.Warn("receiving fails; it is tried again until it works", "error", err)
-	}
-}
-
-func (r *receiver) recovered() {
-	if r.failures > 0 {
-		r.log.Info("receiving works again", "failures", r.failures)
-		r.failures = 0
-	}
 }
 
 // hopeless errors stay however often the call is repeated.

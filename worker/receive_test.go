@@ -41,7 +41,7 @@ func TestReceivingIsTriedAgain(t *testing.T) {
 			}
 		}
 		lines := strings.Split(strings.TrimSpace(log.String()), "\n")
-		if len(lines) != 2 || !strings.Contains(lines[0], "no route") || !strings.Contains(lines[1], "works again") {
+		if len(lines) != 3 || !strings.Contains(lines[0], "no route") || !strings.Contains(lines[1], "works again") || !strings.Contains(lines[2], "draining") {
 			t.Errorf("one line per change of state, please:\n%s", log.String())
 		}
 	})

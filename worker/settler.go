@@ -35,12 +35,16 @@ type settler struct {
 
 	// Owned by run.
 	pause    time.Time // no call before; the one before failed as a whole
-	failures int       // whole calls in a row
+	health   health    // of whole calls
 	unstored int       // verdicts that nobody will store any more
 }
 
-func newSettler(b *broker.Broker, k *keeper, o Observe) *settler {
-	return &settler{b: b, keeper: k, observe: o, freed: make(chan struct{}, 1), wake: make(chan struct{}, 1)}
+func newSettler(w *Worker, k *keeper) *settler {
+	return &settler{
+		b: w.b, keeper: k, observe: w.cfg.Observe,
+		freed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		health: health{log: w.log, what: "storing verdicts"},
+	}
 }
 
 func (s *settler) add(es []ending) {
@@ -164,7 +168,7 @@ func (s *settler) flush(ctx context.Context, group []ending) {
 		s.failed(ours, err)
 		return
 	}
-	s.failures = 0
+	s.health.worked()
 	gone := 0
 	for i, e := range ours {
 		if s.ended(e, errs[i]) {
@@ -184,8 +188,8 @@ func (s *settler) failed(es []ending, err error) {
 		s.giveUp(es, err)
 		return
 	}
-	s.failures++
-	s.pause = time.Now().Add(backoff(s.failures))
+	s.health.failed(err)
+	s.pause = time.Now().Add(backoff(s.health.failures))
 	items := make([]*item, len(es))
 	for i := range es {
 		items[i] = es[i].it

@@ -105,7 +105,7 @@ type Outcome struct {
 	Verdict  forebay.Verdict
 	Cause    forebay.Cause // of Retry and Dead
 	Started  bool          // a handler saw it
-	Wait     time.Duration // from the sending to the handler
+	Wait     time.Duration // from the sending, or the message's NotBefore, to the handler
 	Run      time.Duration // of the handler, or of its whole batch
 }
 

@@ -90,11 +90,14 @@ func TestDamagedFileIsSetAsideAtOpen(t *testing.T) {
 
 			// Whatever is read, the store works on.
 			put(t, s, row(9999))
-			seen, before := 0, int64(0)
+			seen, before, newest := 0, int64(0), false
 			for {
 				rows := list(t, s, badrow.Query{Before: before, Limit: 1000})
 				if len(rows) == 0 {
 					break
+				}
+				for _, r := range rows {
+					newest = newest || r.Index == many-1
 				}
 				seen, before = seen+len(rows), rows[len(rows)-1].Seq
 			}
@@ -104,6 +107,9 @@ func TestDamagedFileIsSetAsideAtOpen(t *testing.T) {
 			}
 			if int64(seen) != st.Rows || seen-1 < tt.atLeast {
 				t.Errorf("%d rows seen, %d counted, at least %d wanted", seen, st.Rows, tt.atLeast+1)
+			}
+			if newest != (name == "a page in the middle") {
+				t.Errorf("the newest row was taken over: %v", newest)
 			}
 			if kept, err := os.ReadFile(st.SetAside); err != nil || !bytes.Equal(kept, damaged) {
 				t.Errorf("the copy differs from the damaged file: %v", err)

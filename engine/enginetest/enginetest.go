@@ -87,7 +87,7 @@ func cases() []testCase {
 		sendCases(), dedupCases(), receiveCases(), leaseCases(), settleCases(), nextCases(),
 		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(),
 		locateCases(), statsCases(), purgeCases(), closeCases(), reopenCases(), payloadCases(),
-		soakCases(),
+		soakCases(), wakeCases(),
 	)
 }
 

@@ -223,10 +223,10 @@ func (o *oracle) spend(queue, key string, r engine.Rate, now time.Time) {
 func (o *oracle) next(queue string, batch []*entry, now time.Time) *entry {
 	var best *entry
 	for _, e := range o.entries {
-		if e.msg.Queue != queue || !o.free(e, batch, now) || !o.within(e, now) {
+		if e.msg.Queue != queue || best != nil && !e.rank().Before(best.rank()) {
 			continue
 		}
-		if best == nil || e.rank().Before(best.rank()) {
+		if o.free(e, batch, now) && o.within(e, now) {
 			best = e
 		}
 	}

@@ -126,7 +126,7 @@ func sendEndedContext(v *env) {
 }
 
 func sendConcurrently(v *env) {
-	const senders, each = 32, 50
+	const senders, each = 24, 30
 	v.each(senders, func(i int) error {
 		for j := range each {
 			res, err := v.e.Send(v.ctx, []forebay.Message{msg(fmt.Sprintf("%d-%d", i, j))})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"os"
 	"sync"
 	"time"
 
@@ -169,19 +168,12 @@ func (e *Engine) submit(ctx context.Context, o op) error {
 	}
 }
 
-// Size tells the bytes of the database and its log, and those free on its disk.
+// Size tells the bytes of the database and its log that are in use, and the free
+// ones: those of its disk, and those inside the file that messages have left.
 func (e *Engine) Size(ctx context.Context) (used, free int64, err error) {
-	if e.cfg.Path == "" {
-		return 0, 0, ctx.Err()
-	}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if info, err := os.Stat(e.cfg.Path + suffix); err == nil {
-			used += info.Size()
-		}
-	}
-	free, err = diskFree(e.cfg.Path)
-	if err != nil {
-		return 0, 0, forebay.Errorf(forebay.CodeUnavailable, "sqlite: size", "%w", err)
-	}
-	return used, free, ctx.Err()
+	err = e.submit(ctx, question(func(t *tx) (err error) {
+		used, free, err = t.l.size()
+		return err
+	}))
+	return used, free, err
 }

@@ -4,6 +4,8 @@ import (
 	"container/list"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
 )
 
 // lane is the messages of one queue and level, in the order in which they were
@@ -76,6 +78,12 @@ func (n *lane) load(l *loop) error {
 		return nil
 	}
 	b, err := l.block(key)
+	if forebay.CodeOf(err) == forebay.CodeDamaged {
+		// The others go on; the next start saves what can be saved.
+		l.log.Error("a block cannot be read and is passed over", "block", key, "error", err)
+		l.markDamaged()
+		b, err = nil, nil
+	}
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,7 @@ type loop struct {
 	spaceAt   int64 // when free disk was looked at last
 	spaceErr  error
 	refusing  bool // the store refuses writes
+	shrinking bool // the file may be mostly free
 	requested []request
 }
 
@@ -101,6 +102,7 @@ func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 		}
 	}
 	if !l.workLeft() {
+		l.shrinking = l.shrinking && len(l.e.requests) == 0 && l.shrink()
 		l.sleep()
 		select {
 		case r, ok := <-l.e.requests:
@@ -134,7 +136,9 @@ func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 
 // sleep arms the timer for the earliest deadline; with none it stays silent.
 func (l *loop) sleep() {
-	if len(l.timers) > 0 {
+	if l.shrinking {
+		l.sleeper.Reset(0)
+	} else if len(l.timers) > 0 {
 		l.sleeper.Reset(max(time.Duration(l.timers[0].at-l.now()), 0))
 	}
 }
@@ -228,6 +232,9 @@ func (l *loop) noteStore(t *tx, err error) {
 		return
 	}
 	l.refusing = failed
+	if code == forebay.CodeDamaged {
+		l.markDamaged()
+	}
 	if failed {
 		l.log.Error("the store refuses writes", "code", string(code), "error", err)
 		return

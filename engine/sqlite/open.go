@@ -15,6 +15,46 @@ import (
 
 // newLoop opens the store and builds what memory holds of it.
 func newLoop(e *Engine) (*loop, error) {
+	l := emptyLoop(e)
+	err := l.start()
+	if forebay.CodeOf(err) == forebay.CodeDamaged && l.lock != nil {
+		err = l.startRecovered(err)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *loop) start() error {
+	if err := l.open(); err != nil {
+		return err
+	}
+	return l.load()
+}
+
+// startRecovered starts once more, with what can be read of a damaged file.
+func (l *loop) startRecovered(damage error) error {
+	l.log.Error("the database is damaged", "file", l.e.cfg.Path, "error", damage)
+	lock := l.lock
+	l.lock = nil // kept
+	l.close()    // it is damaged, whatever this says
+	*l = *emptyLoop(l.e)
+	l.lock = lock
+	rec, err := recoverFile(l.e.cfg.Path, time.Unix(0, l.openedAt).UTC().Format("20060102T150405"), l.e.cfg.MaxBytes)
+	l.e.recovery = rec
+	if err != nil {
+		return err
+	}
+	for _, lost := range rec.Lost {
+		l.log.Error("lost to damage", "table", lost)
+	}
+	l.log.Warn("the database was recovered", "rows", rec.Saved, "copy", rec.Copy)
+	return l.start()
+}
+
+func emptyLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, log: e.log,
 		queues: map[string]*queue{}, byID: map[int64]*queue{}, dirty: map[*queue]struct{}{},
@@ -26,15 +66,7 @@ func newLoop(e *Engine) (*loop, error) {
 	l.openedAt = l.now()
 	l.sleeper = time.NewTimer(0)
 	l.sleeper.Stop()
-	err := l.open()
-	if err == nil {
-		err = l.load()
-	}
-	if err != nil {
-		l.close()
-		return nil, err
-	}
-	return l, nil
+	return l
 }
 
 // open opens the connections, and makes or migrates the database.
@@ -52,8 +84,10 @@ func (l *loop) open() error {
 		return err
 	}
 	var err error
-	if l.lock, err = takeLock(path); err != nil {
-		return err
+	if l.lock == nil {
+		if l.lock, err = takeLock(path); err != nil {
+			return err
+		}
 	}
 	if l.db.conn, err = openFile(path, l.e.cfg.MaxBytes); err != nil {
 		return err
@@ -85,7 +119,8 @@ func openFile(path string, maxBytes int64) (*sqlite.Conn, error) {
 		{"journal_mode", "WAL"},
 		{"synchronous", "NORMAL"}, // the loop syncs, see sync
 		{"wal_autocheckpoint", 0}, // see saver
-		{"cache_size", -8 << 10},  // KiB
+		{"journal_size_limit", saveAt},
+		{"cache_size", -8 << 10}, // KiB
 		{"temp_store", "MEMORY"},
 		{"max_page_count", maxPages(maxBytes)},
 	}
@@ -130,7 +165,7 @@ func syncFolder(path string) error {
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.loadMeta, l.loadQueues, l.loadParts, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
+		l.isMarked, l.loadMeta, l.loadQueues, l.loadParts, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {

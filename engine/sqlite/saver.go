@@ -93,7 +93,7 @@ func (s *saver) consider(l *loop) {
 
 // saved finishes a checkpoint that the saver has done most of.
 func (l *loop) saved(err error) {
-	l.saver.busy = false
+	l.saver.busy, l.shrinking = false, true
 	if err == nil {
 		err = checkpoint(l.db)
 	}

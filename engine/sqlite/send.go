@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"syscall"
-	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -165,34 +163,4 @@ func (t *tx) send(m *encoded) (*entry, error) {
 	t.add(q, m)
 	t.remember(m)
 	return nil, nil
-}
-
-// spaceEvery is how often the free space of the disk is looked at.
-const spaceEvery = time.Second
-
-// space tells whether Send may use more of the disk. Settle always may.
-func (l *loop) space(now int64) error {
-	cfg := &l.e.cfg
-	if cfg.Path == "" || cfg.DiskReserve < 0 {
-		return nil
-	}
-	if now-l.spaceAt < int64(spaceEvery) && l.spaceAt <= now {
-		return l.spaceErr
-	}
-	l.spaceAt, l.spaceErr = now, nil
-	free, err := diskFree(cfg.Path)
-	if err == nil && free < cfg.DiskReserve {
-		e := forebay.Errorf(forebay.CodeFull, "sqlite: send", "the disk has %d bytes left, of which %d are kept for settling", free, cfg.DiskReserve)
-		e.Hint = "free some space on the disk of the data folder"
-		l.spaceErr = e
-	}
-	return l.spaceErr
-}
-
-func diskFree(path string) (int64, error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(path, &st); err != nil {
-		return 0, err
-	}
-	return int64(st.Bavail) * st.Bsize, nil
 }

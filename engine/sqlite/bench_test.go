@@ -1,0 +1,140 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/sqlite"
+)
+
+var payload = make([]byte, 300)
+
+// BenchmarkLog is the bare log: an append and an fdatasync for all that wait. It
+// is the measure for BenchmarkSend.
+func BenchmarkLog(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	calls := make(chan chan error, 1024)
+	var done sync.WaitGroup
+	done.Go(func() {
+		var buf []byte
+		var group []chan error
+		for c := range calls {
+			group, buf = append(group[:0], c), append(buf[:0], payload...)
+			for more := true; more; {
+				select {
+				case c, ok := <-calls:
+					if more = ok; ok {
+						group, buf = append(group, c), append(buf, payload...)
+					}
+				default:
+					more = false
+				}
+			}
+			_, err := f.Write(buf)
+			if err == nil {
+				err = syscall.Fdatasync(int(f.Fd()))
+			}
+			for _, c := range group {
+				c <- err
+			}
+		}
+	})
+	produce(b, 64, func(int) error {
+		c := make(chan error, 1)
+		calls <- c
+		return <-c
+	})
+	close(calls)
+	done.Wait()
+}
+
+// produce runs f b.N times in so many goroutines.
+func produce(b *testing.B, producers int, f func(i int) error) {
+	var next atomic.Int64
+	var done sync.WaitGroup
+	b.ResetTimer()
+	for range producers {
+		done.Go(func() {
+			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+				if err := f(int(i)); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	done.Wait()
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
+}
+
+func BenchmarkSend(b *testing.B) {
+	for _, producers := range []int{1, 8, 64, 256} {
+		b.Run(fmt.Sprint("full/producers=", producers), func(b *testing.B) { benchmarkSend(b, producers, sqlite.DurabilityFull) })
+		b.Run(fmt.Sprint("process/producers=", producers), func(b *testing.B) { benchmarkSend(b, producers, sqlite.DurabilityProcess) })
+	}
+}
+
+func benchmarkSend(b *testing.B, producers int, d sqlite.Durability) {
+	e := open(b, sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db"), Durability: d})
+	produce(b, producers, func(i int) error {
+		res, err := e.Send(context.Background(), []forebay.Message{
+			{ID: fmt.Sprintf("%032d", i), Queue: "q", Kind: "k", Payload: payload},
+		})
+		if err != nil {
+			return err
+		}
+		return res[0].Err
+	})
+}
+
+func fill(b *testing.B, e *sqlite.Engine, n int) {
+	for i := 0; i < n; {
+		msgs := make([]forebay.Message, min(1000, n-i))
+		for j := range msgs {
+			msgs[j] = forebay.Message{ID: fmt.Sprintf("%032d", i), Queue: "q", Kind: "k", Payload: payload}
+			i++
+		}
+		send(b, e, msgs...)
+	}
+}
+
+// BenchmarkDrain receives and settles in batches of 100, with a backlog.
+func BenchmarkDrain(b *testing.B) {
+	for _, backlog := range []int{1_000, 1_000_000} {
+		b.Run(fmt.Sprint("backlog=", backlog), func(b *testing.B) {
+			e := open(b, sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db")})
+			fill(b, e, max(backlog, b.N))
+			var left atomic.Int64
+			left.Store(int64(b.N))
+			var done sync.WaitGroup
+			b.ResetTimer()
+			for range 8 {
+				done.Go(func() {
+					for left.Add(-100) > -100 {
+						ds, err := e.Receive(context.Background(), engine.Receive{Queue: "q", Max: 100})
+						if err != nil {
+							b.Error(err)
+						}
+						settle(b, e, forebay.Ack, ds...)
+					}
+				})
+			}
+			done.Wait()
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
+		})
+	}
+}

@@ -1,0 +1,79 @@
+package sqlite
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
+)
+
+// spaceEvery is how often the free space of the disk is looked at for Send.
+const spaceEvery = time.Second
+
+// space tells whether Send may use more of the disk. Settle always may: what is
+// kept back is for its writes, without which nothing would ever leave.
+func (l *loop) space(now int64) error {
+	cfg := &l.e.cfg
+	if cfg.Path == "" || cfg.DiskReserve < 0 {
+		return nil
+	}
+	if now-l.spaceAt < int64(spaceEvery) && l.spaceAt <= now {
+		return l.spaceErr
+	}
+	l.spaceAt, l.spaceErr = now, nil
+	_, free, err := l.size()
+	if err == nil && free < cfg.DiskReserve {
+		e := forebay.Errorf(forebay.CodeFull, "sqlite: send", "%d bytes are left, and %d are kept for settling", free, cfg.DiskReserve)
+		e.Hint = "free some space on the disk of the data folder"
+		l.spaceErr = e
+	}
+	return l.spaceErr
+}
+
+// size counts pages that messages have left as free: Send writes there first.
+func (l *loop) size() (used, free int64, err error) {
+	pages, err := l.db.int("PRAGMA page_count")
+	if err != nil {
+		return 0, 0, err
+	}
+	left, err := l.db.int("PRAGMA freelist_count")
+	if err != nil {
+		return 0, 0, err
+	}
+	used, free = (pages-left)*pageSize, left*pageSize
+	path := l.e.cfg.Path
+	if path == "" {
+		return used, free, nil
+	}
+	if info, err := os.Stat(path + "-wal"); err == nil {
+		used += info.Size()
+	}
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(path, &st); err != nil {
+		return 0, 0, forebay.Errorf(forebay.CodeUnavailable, "sqlite: size", "%w", err)
+	}
+	return used, free + int64(st.Bavail)*st.Bsize, nil
+}
+
+// A file that is mostly free is given back to the disk, in slices, while nobody
+// waits.
+const (
+	shrinkFrom  = 16 << 20 / pageSize              // free pages that are worth it
+	shrinkSlice = "PRAGMA incremental_vacuum(128)" // pages at a time
+)
+
+// shrink gives back a slice. It tells whether more is worth it.
+func (l *loop) shrink() bool {
+	pages, err := l.db.int("PRAGMA page_count")
+	if err != nil {
+		return false
+	}
+	left, err := l.db.int("PRAGMA freelist_count")
+	if err != nil || left < shrinkFrom || left < pages/2 {
+		return false
+	}
+	return l.db.each(shrinkSlice, func(*sqlite.Stmt) error { return nil }) == nil
+}

@@ -35,6 +35,21 @@ func background(t *testing.T, s *postgres.Sink, ctx context.Context, events []ev
 	return done
 }
 
+// paused waits until the sink pauses; a batch that ends before that is a failure.
+func paused(t *testing.T, states chan sink.State, done chan []error) sink.State {
+	t.Helper()
+	select {
+	case st := <-states:
+		if !st.Paused || st.Reason == "" {
+			t.Errorf("state %+v", st)
+		}
+		return st
+	case errs := <-done:
+		t.Fatalf("the batch ended without a pause: %v", errors.Join(errs...))
+	}
+	return sink.State{}
+}
+
 // A stopped server pauses the sink; the batch is written when it is back. What is
 // told of it: two lines, without the password.
 func TestOutage(t *testing.T) {
@@ -63,9 +78,7 @@ func TestOutage(t *testing.T) {
 				back = srv.Resume
 			}
 			done := background(t, s, t.Context(), samples(200, 200))
-			if st := <-states; !st.Paused || st.Reason == "" || !s.State().Paused {
-				t.Errorf("state %+v", st)
-			}
+			paused(t, states, done)
 			if how != "pause" {
 				if err := s.Check(t.Context()); forebay.CodeOf(err) != forebay.CodeUnavailable {
 					t.Errorf("check: %v", err)
@@ -101,7 +114,7 @@ func TestOpenDuringOutage(t *testing.T) {
 	cfg, states, _ := watched()
 	s := open(t, url, cfg)
 	done := background(t, s, t.Context(), samples(0, 10))
-	<-states
+	paused(t, states, done)
 	if err := srv.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +135,7 @@ func TestKillDuringCommit(t *testing.T) {
 	progress := make(chan struct{}, 1000)
 	cfg.Observe = func(b sink.Batch) { progress <- struct{}{} }
 	s := open(t, url, cfg)
-	const writers, batches, size = 2, 60, 150
+	const writers, batches, size = 2, 40, 150
 	var wg sync.WaitGroup
 	for w := range writers {
 		wg.Go(func() {
@@ -134,7 +147,7 @@ func TestKillDuringCommit(t *testing.T) {
 			}
 		})
 	}
-	for range 5 {
+	for range 3 {
 		for range 15 {
 			<-progress
 		}
@@ -166,7 +179,7 @@ func TestLockedTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := background(t, s, t.Context(), samples(0, 4))
-	if st := <-states; !strings.Contains(st.Reason, "no answer within 300ms") {
+	if st := paused(t, states, done); !strings.Contains(st.Reason, "no answer within 300ms") {
 		t.Errorf("reason %q", st.Reason)
 	}
 	const waiting = `SELECT count(*) FROM pg_stat_activity
@@ -218,7 +231,7 @@ func TestDatabaseAtFault(t *testing.T) {
 				exec(t, conn, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 			}
 			done := background(t, s, t.Context(), samples(0, 120))
-			<-states
+			paused(t, states, done)
 			exec(t, conn, sql(c.unset))
 			if err := errors.Join(<-done...); err != nil {
 				t.Fatal(err)
@@ -238,7 +251,7 @@ func TestContextEnds(t *testing.T) {
 	srv.Stop()
 	ctx, cancel := context.WithCancelCause(t.Context())
 	done := background(t, s, ctx, samples(0, 20))
-	<-states
+	paused(t, states, done)
 	cancel(forebay.ErrDraining)
 	errs := <-done
 	if len(errs) != 20 {

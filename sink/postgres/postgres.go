@@ -25,8 +25,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/forebayhq/forebay"
@@ -34,10 +32,7 @@ import (
 	"github.com/forebayhq/forebay/sink"
 )
 
-const (
-	connectTimeout = 10 * time.Second
-	cancelGrace    = 2 * time.Second // from the cancel request to the closed connection
-)
+const connectTimeout = 10 * time.Second
 
 // Config of a Sink. The zero value works.
 type Config struct {
@@ -153,11 +148,6 @@ func poolConfig(databaseURL string) (*pgxpool.Config, error) {
 	cc.ConnectTimeout = min(cc.ConnectTimeout, connectTimeout)
 	if cc.RuntimeParams["application_name"] == "" {
 		cc.RuntimeParams["application_name"] = "forebay"
-	}
-	// Without a cancel request, a statement that waits for a lock would outlive its
-	// deadline on the server, and each new try would add another.
-	cc.BuildContextWatcherHandler = func(c *pgconn.PgConn) ctxwatch.Handler {
-		return &pgconn.CancelRequestContextWatcherHandler{Conn: c, DeadlineDelay: cancelGrace}
 	}
 	return pc, nil
 }

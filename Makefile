@@ -34,6 +34,7 @@ fuzz: ## fuzz each decoder for FUZZTIME (60s)
 
 bench: build ## compare with bare baselines in one run; prints ratios, writes nothing
 	$(GO) run ./bench/run
+	$(GO) run ./bench/sink
 
 clean: ## remove what the targets above built
 	rm -rf bin test/e2e/node_modules

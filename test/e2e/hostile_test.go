@@ -13,14 +13,16 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/forebayhq/forebay/internal/pgtest"
 )
 
-// most is how much memory an attack may cost the server at any moment.
-const most = 96 << 20
+// most is how much memory an attack may cost the server at any moment: what
+// ingest.maxInflight allows (64 MiB), twice for the garbage collector, and a rest.
+const most = 160 << 20
 
 // underAttack runs an attack beside a good client. The attack may not cost memory,
 // and the good client's events are all accepted and written.
@@ -97,7 +99,7 @@ func TestHostileBodies(t *testing.T) {
 	truncated := gzipped([]byte("[" + event(`{}`) + "]"))
 	truncated = truncated[:len(truncated)-10]
 
-	for _, c := range []struct {
+	cases := []struct {
 		name, path string
 		body       []byte
 		encoding   string
@@ -110,23 +112,24 @@ func TestHostileBodies(t *testing.T) {
 		{"truncated gzip", "/ingest/batch", truncated, "gzip", http.StatusBadRequest, ""},
 		{"nesting of 10,000", "/ingest/event", []byte(nested), "", http.StatusAccepted, `"rejected":1`},
 		{"nesting that never closes", "/ingest/event", []byte(open), "", http.StatusBadRequest, ""},
-		{"unknown encoding", "/ingest/event", []byte(event(`{}`)), "br", http.StatusUnsupportedMediaType, ""},
+		{"unknown encoding", "/ingest/event", []byte("\x1b\x0f\x00\xf8\x05brotli"), "br", http.StatusUnsupportedMediaType, ""},
 		{"payload of the wrong type", "/ingest/event", []byte(event(`"text"`)), "", http.StatusAccepted, `"/payload"`},
 		{"event type of the wrong type", "/ingest/event", []byte(`{"eventType":7,"payload":{}}`), "", http.StatusAccepted, `"/eventType"`},
 		{"wrong types in a batch", "/ingest/batch", []byte("[" + event(`{}`) + `,7,"x",null,[],` + event(`{}`) + "]"), "", http.StatusAccepted, `"accepted":2`},
 		{"nothing", "/ingest/event", nil, "", http.StatusBadRequest, ""},
 		{"no JSON", "/ingest/event", []byte("hello"), "", http.StatusBadRequest, ""},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			underAttack(t, func(t *testing.T, s *server) {
+	}
+	underAttack(t, func(t *testing.T, s *server) {
+		for _, c := range cases {
+			t.Run(c.name, func(t *testing.T) {
+				header := http.Header{}
+				if c.encoding != "" {
+					header.Set("Content-Encoding", c.encoding)
+				}
 				var attackers sync.WaitGroup
 				for range 8 {
 					attackers.Go(func() {
 						for range 10 {
-							header := http.Header{}
-							if c.encoding != "" {
-								header.Set("Content-Encoding", c.encoding)
-							}
 							status, body, err := post(t.Context(), s.url+c.path, c.body, header)
 							if err != nil || status != c.status || !strings.Contains(body, c.says) {
 								t.Errorf("status %d, want %d with %s; %v: %.300s", status, c.status, c.says, err, body)
@@ -137,8 +140,8 @@ func TestHostileBodies(t *testing.T) {
 				}
 				attackers.Wait()
 			})
-		})
-	}
+		}
+	})
 }
 
 // A device whose clock is off by ten years, either way: the event counts for now.
@@ -161,47 +164,55 @@ func TestClockOffByTenYears(t *testing.T) {
 	}
 }
 
-// 1,000 clients open a request and send a byte now and then.
+// 1,000 clients open a request, or a body, and send a byte now and then.
 func TestSlowClients(t *testing.T) {
+	heads := []string{ // after how long each is cut off
+		"POST /ingest/event HTTP/1.1\r\nHost: slow\r\nX-Slow:",                            // 5 s
+		"POST /ingest/event HTTP/1.1\r\nHost: slow\r\nContent-Length: 300\r\n\r\n{",       // 15 s
+		"POST /ingest/event HTTP/1.1\r\nHost: slow\r\nContent-Length: 100000\r\n\r\n{",    // 21 s
+		"POST /ingest/event HTTP/1.1\r\nHost: slow\r\nTransfer-Encoding: chunked\r\n\r\n", // 45 s
+	}
+	const clients = 1000
 	underAttack(t, func(t *testing.T, s *server) {
-		var slow []net.Conn
+		slow := make([]net.Conn, 0, clients)
 		defer func() {
 			for _, c := range slow {
 				_ = c.Close()
 			}
 		}()
-		for i := range 1000 {
+		for i := range clients {
 			c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
 			if err != nil {
 				t.Fatal(err)
 			}
 			slow = append(slow, c)
-			head := "POST /ingest/event HTTP/1.1\r\nHost: slow\r\n"
-			if i%2 == 0 {
-				head += "Content-Length: 400000\r\n\r\n{"
-			}
-			if _, err := io.WriteString(c, head); err != nil {
+			if _, err := io.WriteString(c, heads[i%len(heads)]); err != nil {
 				t.Fatal(err)
 			}
 		}
-		// The header times out after 5 s, the small body after 15 s and its size.
 		trickle := time.NewTicker(time.Second)
 		defer trickle.Stop()
-		for range 10 {
+		for range 25 {
 			<-trickle.C
 			for _, c := range slow {
 				_, _ = io.WriteString(c, " ") // refused by those that were cut off
 			}
 		}
-		cut := 0
-		for _, c := range slow {
-			_ = c.SetReadDeadline(time.Now().Add(5 * time.Millisecond))
-			if _, err := io.Copy(io.Discard, c); err == nil || !isTimeout(err) {
-				cut++
-			}
+		var cut [4]atomic.Int64
+		var looking sync.WaitGroup
+		for i, c := range slow {
+			looking.Go(func() {
+				_ = c.SetReadDeadline(time.Now().Add(2 * time.Second))
+				if _, err := io.Copy(io.Discard, c); !isTimeout(err) {
+					cut[i%len(heads)].Add(1)
+				}
+			})
 		}
-		if cut < 500 {
-			t.Errorf("%d of 1,000 slow clients were cut off, want those 500 at least whose header never ended", cut)
+		looking.Wait()
+		for kind := range 3 {
+			if n := int(cut[kind].Load()); n != clients/len(heads) {
+				t.Errorf("%d of %d were cut off after 25 s: %q", n, clients/len(heads), heads[kind])
+			}
 		}
 	})
 }
@@ -212,36 +223,35 @@ func isTimeout(err error) bool {
 }
 
 // The disk is full: the server says so with 503 and Retry-After, keeps what it
-// accepted, answers reads, and accepts again when there is room.
+// accepted, answers reads, and accepts again when there is room. The edge refuses
+// before it reads; without it the engine refuses by itself.
 func TestFullDisk(t *testing.T) {
+	for _, c := range []struct{ name, reserve string }{
+		{"refused by the edge", "80MiB"},
+		{"refused by the engine", "0B"},
+	} {
+		t.Run(c.name, func(t *testing.T) { fullDisk(t, c.reserve) })
+	}
+}
+
+func fullDisk(t *testing.T, reserve string) {
 	pg := pgtest.Start(t, pgtest.Config{})
 	url := pg.Database(t)
 	s := newServer(t, "DATABASE_URL="+url)
-	s.onSmallDisk(24)
-	s.args = []string{"--set", "data.reserve=4MiB"}
+	s.onSmallDisk(128)
+	s.args = []string{"--set", "data.reserve=" + reserve}
 	s.start()
 	pg.Stop() // so that nothing drains
 
-	pad := strings.Repeat("x", 60_000)
-	var acked []string
-	var status int
-	var answer string
-	for i := 0; i < 2000 && status != http.StatusServiceUnavailable; i++ {
-		id := fmt.Sprintf("big-%04d", i)
-		var err error
-		body := fmt.Appendf(nil, `{"eventType":"big","eventId":%q,"userId":"u","payload":{"pad":%q}}`, id, pad)
-		if status, answer, err = post(t.Context(), s.url+"/ingest/event", body, nil); err != nil {
-			t.Fatal(err)
-		}
-		if status == http.StatusAccepted {
-			acked = append(acked, id)
-		}
-	}
+	acked, status, answer := s.fillDisk()
 	if status != http.StatusServiceUnavailable {
 		t.Fatalf("status %d after %d events on a small disk, want 503: %s", status, len(acked), answer)
 	}
-	var problem struct{ Code, Detail string }
-	if err := json.Unmarshal([]byte(answer), &problem); err != nil || problem.Code == "" {
+	var problem struct {
+		Code, Detail string
+		RetryAfter   int
+	}
+	if err := json.Unmarshal([]byte(answer), &problem); err != nil || problem.Code == "" || problem.RetryAfter < 1 {
 		t.Errorf("the answer says too little: %v: %s", err, answer)
 	}
 	if status, body, err := get(t.Context(), s.url+"/healthz"); err != nil || status != http.StatusOK {
@@ -258,8 +268,27 @@ func TestFullDisk(t *testing.T) {
 	if !eventually(t, time.Minute, again) {
 		t.Error("the server does not accept again after its disk has room")
 	}
-	t.Logf("%d events of 60 KB before 503", len(acked))
+	t.Logf("%d events of 60 KB before 503 %s", len(acked), problem.Code)
 	connect(t, url).exactlyOnce(acked, time.Minute)
+}
+
+// fillDisk sends large events until one is not accepted, and gives the answer.
+func (s *server) fillDisk() (acked []string, status int, answer string) {
+	s.t.Helper()
+	pad := strings.Repeat("x", 60_000)
+	for i := range 4000 {
+		id := fmt.Sprintf("big-%04d", i)
+		body := fmt.Appendf(nil, `{"eventType":"big","eventId":%q,"userId":"u","payload":{"pad":%q}}`, id, pad)
+		var err error
+		if status, answer, err = post(s.t.Context(), s.url+"/ingest/event", body, nil); err != nil {
+			s.t.Fatal(err)
+		}
+		if status != http.StatusAccepted {
+			return acked, status, answer
+		}
+		acked = append(acked, id)
+	}
+	return acked, status, answer
 }
 
 // onSmallDisk puts the data folder on a file system of so many MiB, in a mount

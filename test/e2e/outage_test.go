@@ -57,11 +57,12 @@ func TestDatabaseOutage(t *testing.T) {
 	}
 }
 
-// inOrder reads the table as it was written and checks each user's events.
+// inOrder reads the table in the order of the transactions that wrote it, and
+// checks each user's events. Within one transaction they appear at once.
 func inOrder(t *testing.T, db *database) {
 	t.Helper()
 	last := map[string]string{}
-	for _, id := range db.column(`SELECT event_id FROM events WHERE event_type = 'load' ORDER BY tableoid, ctid`) {
+	for _, id := range db.column(`SELECT event_id FROM events WHERE event_type = 'load' ORDER BY xmin::text::bigint, event_id`) {
 		user, n, _ := strings.Cut(strings.TrimPrefix(id, "user-"), "-")
 		if n <= last[user] {
 			t.Errorf("user %s: event %s was written after %s", user, n, last[user])

@@ -15,8 +15,10 @@ import (
 
 // deadLetter is what `forebay dead ls --json` says of one.
 type deadLetter struct {
-	Seq   int64  `json:"seq"`
-	ID    string `json:"id"`
+	Seq     int64 `json:"seq"`
+	Message struct {
+		ID string `json:"id"`
+	} `json:"message"`
 	Cause struct {
 		Code    string            `json:"code"`
 		Message string            `json:"message"`
@@ -69,7 +71,7 @@ func TestPoisonRow(t *testing.T) {
 		t.Fatalf("%d dead letters, want 1", len(dead))
 	}
 	const checkViolation = "23514"
-	if d := dead[0]; d.ID != fmt.Sprintf("order-%03d", poison) || d.Cause.Code != checkViolation ||
+	if d := dead[0]; d.Message.ID != fmt.Sprintf("order-%03d", poison) || d.Cause.Code != checkViolation ||
 		d.Cause.Detail["column"] != "user_id" || d.Cause.Detail["constraint"] != "no_vip" {
 		t.Errorf("the dead letter does not say what is wrong: %+v", d)
 	}
@@ -77,7 +79,7 @@ func TestPoisonRow(t *testing.T) {
 	db.exec(`ALTER TABLE events DROP CONSTRAINT no_vip`)
 	s.mustForebay("dead", "replay", fmt.Sprint(dead[0].Seq))
 	landed := func() bool {
-		return db.count(`SELECT count(*) FROM events WHERE event_id = $1`, dead[0].ID) == 1
+		return db.count(`SELECT count(*) FROM events WHERE event_id = $1`, dead[0].Message.ID) == 1
 	}
 	if !eventually(t, 10*time.Second, landed) {
 		t.Error("the replayed event is not in the database")

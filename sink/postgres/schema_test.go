@@ -228,7 +228,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := good.Host
-	const secret = "s3cr3t:pa/ss"
+	const secret = "x:s3cr3t/y" // unescaped, a parser takes a part of it for a port
 	urls := []string{
 		"postgres://forebay:" + secret + "@" + host + "/test1?sslmode=disable",
 		"postgres://forebay:" + url.QueryEscape(secret) + "@" + host + "/test1?sslmode=disable",
@@ -254,7 +254,7 @@ func TestPasswordStaysSecret(t *testing.T) {
 			t.Errorf("%s: code %s", u, forebay.CodeOf(err))
 		}
 		text := err.Error() + l.String()
-		for _, part := range []string{secret, url.QueryEscape(secret), "s3cr3t", "pa/ss"} {
+		for _, part := range []string{secret, url.QueryEscape(secret), "s3cr3t"} {
 			if strings.Contains(text, part) {
 				t.Errorf("%s: the error tells %q: %s", u, part, text)
 			}

@@ -198,6 +198,9 @@ func TestPoisonRow(t *testing.T) {
 			events := samples(0, 1000)
 			events[777].UserID, events[777].Source, events[777].Type = "bad", "", "first"
 			errs := s.HandleBatch(t.Context(), deliveries(t, events...))
+			if len(errs) != len(events) {
+				t.Fatal("no row was refused")
+			}
 			for i, err := range errs {
 				if (err != nil) != (i == 777) {
 					t.Fatalf("row %d: %v", i, err)

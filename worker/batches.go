@@ -131,7 +131,7 @@ func (b *batches) weigh(items []*item, sign int) {
 	}
 }
 
-func (b *batches) done(items []*item) (release []*item) {
+func (b *batches) done(items []*item, _ time.Duration) (release []*item) {
 	b.running--
 	again := make(map[string]bool)
 	for _, it := range items {

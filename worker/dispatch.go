@@ -13,9 +13,10 @@ type dispatcher interface {
 	// at a later moment (zero: not before another call). settling: not every
 	// verdict so far is stored.
 	next(now time.Time, settling bool) (items []*item, at time.Time)
-	// done books what ended, begun or not. It returns items at hand that must
-	// be released, since one before them in their group will come again.
-	done(items []*item) (release []*item)
+	// done books what ended, begun or not, and how long it ran. It returns items
+	// at hand that must be released, since one before them in their group will
+	// come again.
+	done(items []*item, run time.Duration) (release []*item)
 	// drop gives away all that is not begun.
 	drop() []*item
 }

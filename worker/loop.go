@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // loop is one Run. Its fields are owned by the goroutine of run, but for those
@@ -189,7 +190,7 @@ func (l *loop) finish(r result) {
 			endings = append(endings, release(it))
 		}
 	}
-	for _, it := range l.dispatch.done(k.all) {
+	for _, it := range l.dispatch.done(k.all, r.run) {
 		endings = append(endings, release(it))
 	}
 	l.settler.add(endings)
@@ -220,7 +221,7 @@ func (l *loop) release(items []*item) {
 
 // ask opens a receive if there is room for what it may bring.
 func (l *loop) ask(ctx context.Context) {
-	room := min(l.dispatch.room(), l.mostUnsettled-int(l.settler.pending.Load()))
+	room := min(l.dispatch.room(), l.mostUnsettled-int(l.settler.pending.Load()), engine.MaxReceive)
 	if l.asking || room <= 0 {
 		return
 	}

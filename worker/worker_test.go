@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -56,6 +57,54 @@ func TestConcurrencyBounds(t *testing.T) {
 				t.Errorf("%s: started %t, waited %s, ran %s", o.Delivery.ID, o.Started, o.Wait, o.Run)
 			}
 		}
+	})
+}
+
+// Quick handlers get their next messages ahead, as many as they clear in 50 ms;
+// what was fetched ahead is free again as soon as the worker drains.
+func TestFetchingAhead(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(s *stand) {
+		s.run(worker.Config{Handler: pausing(10 * time.Millisecond), Concurrency: 2})
+		s.send(named("a", 2, "")...) // from here on the pace is known
+		pass(time.Second)
+		s.send(named("b", 100, "")...)
+		pass(95 * time.Millisecond)
+		s.want("in work and ahead", s.stats().Active, 2+2*5)
+		s.want("completed", s.stats().Completed, 2+2*9)
+		s.stop()
+		pass(0)
+		s.want("in work only", s.stats().Active, 2)
+		if err := <-s.ended; err != nil {
+			t.Fatal(err)
+		}
+		s.want("completed", s.stats().Completed, 2+2*10)
+		s.want("waiting", s.stats().Waiting, 80)
+	})
+}
+
+// A long group does not fill the worker: others run beside it, and what waits
+// for its turn at hand is bounded.
+func TestLongGroupsLeaveRoomForOthers(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(s *stand) {
+		for g := range 40 {
+			s.send(named(fmt.Sprint("g", g, "-"), 100, fmt.Sprint(g))...)
+		}
+		var begun journal
+		s.run(worker.Config{Concurrency: 100, Handler: worker.HandlerFunc(func(_ context.Context, d forebay.Delivery) error {
+			begun.add("%s", d.Group)
+			<-time.After(time.Second)
+			return nil
+		})})
+		pass(500 * time.Millisecond)
+		if n := len(begun.all()); n < 20 {
+			t.Errorf("%d groups run side by side", n)
+		}
+		if n := s.stats().Active; n > 2200 {
+			t.Errorf("%d at hand", n)
+		}
+		s.finish()
 	})
 }
 

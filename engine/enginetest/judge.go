@@ -167,8 +167,9 @@ func (j *judge) sent(m forebay.Message, res forebay.SendResult, now time.Time) e
 			continue
 		}
 		here := j.o.there(r.id)
-		must = must || here || now.Before(r.until.Add(-j.slack)) && !r.loose
-		if here || now.Before(r.until.Add(j.slack)) {
+		surely, perhaps := r.window()
+		must = must || here || now.Before(surely.Add(-j.slack))
+		if here || now.Before(perhaps.Add(j.slack)) {
 			firsts = append(firsts, r)
 		}
 	}

@@ -242,8 +242,10 @@ func (j *judge) compareLocation(id string, now time.Time) error {
 	if err != nil {
 		return fmt.Errorf("locate %q: %w", id, err)
 	}
-	if r := j.o.records["id "+id]; r != nil && r.loose && j.o.entry(id) == nil {
-		return nil // discarded: done or unknown
+	if r := j.o.records["id "+id]; r != nil && !j.o.there(id) {
+		if surely, perhaps := r.window(); !now.Before(surely) && now.Before(perhaps) {
+			return nil // done or unknown
+		}
 	}
 	a, b := j.o.locate(id, now.Add(-j.slack)), j.o.locate(id, now.Add(j.slack))
 	if got.Where != a.Where && got.Where != b.Where {
@@ -275,12 +277,12 @@ func (j *judge) drain() error {
 				return err
 			}
 			for _, e := range slices.Clone(j.o.entries) {
-				if e.receipt == "" || !j.given[e.receipt] || e.msg.Queue != queue {
+				if !e.active(time.Now()) || e.msg.Queue != queue {
 					continue
 				}
 				errs, err := j.e.Settle(j.ctx, []forebay.Settlement{{Receipt: e.receipt, Verdict: forebay.Ack}})
 				if err != nil || errs[0] != nil {
-					return fmt.Errorf("ack of %q: %v, %w", e.msg.ID, errs, err)
+					return fmt.Errorf("ack of %q: %v, %v", e.msg.ID, errs, err)
 				}
 				j.o.settle(e, forebay.Settlement{Verdict: forebay.Ack}, time.Now())
 			}

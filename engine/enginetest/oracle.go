@@ -47,7 +47,8 @@ type record struct {
 	id, queue string
 	says      string // what a duplicate must say too, else it is a conflict
 	until     time.Time
-	loose     bool // its message was discarded: it may hold on, or not
+	later     time.Time // replayed: it may hold until then, or not
+	loose     bool      // its message was discarded: it may hold on, or not
 }
 
 // bucket is the token bucket of a rate.
@@ -298,6 +299,9 @@ func (o *oracle) replay(seq int64, now time.Time) bool {
 	}
 	l := o.letters[i]
 	o.letters = slices.Delete(o.letters, i, i+1)
+	if r := o.records["id "+l.Message.ID]; r != nil {
+		r.later = now.Add(cmp.Or(l.Message.DedupWindow, forebay.DefaultDedupWindow))
+	}
 	o.seq++
 	o.entries = append(o.entries, &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true})
 	return true
@@ -316,6 +320,18 @@ func (o *oracle) discard(seq int64) bool {
 		return l.Seq == seq
 	})
 	return len(o.letters) < n
+}
+
+// window tells until when a record holds by its window: surely, and perhaps.
+func (r *record) window() (surely, perhaps time.Time) {
+	if !r.loose {
+		surely = r.until
+	}
+	perhaps = r.until
+	if r.later.After(perhaps) {
+		perhaps = r.later
+	}
+	return surely, perhaps
 }
 
 func (o *oracle) purge(queue string, now time.Time) int64 {

@@ -17,7 +17,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/url"
 	"regexp"
 	"strings"
 	"sync"
@@ -131,15 +130,15 @@ func (c *Config) fill() (pgx.Identifier, error) {
 	return strings.Split(c.Table, "."), errors.Join(errs...)
 }
 
-// poolConfig reads the URL. The parser's own error is told only where it cannot
-// hold a part of the password.
+// poolConfig reads the URL. Of the parser's error only the reason is told: the rest
+// repeats the URL, and hides a password only where it can be told apart.
 func poolConfig(databaseURL string) (*pgxpool.Config, error) {
 	pc, err := pgxpool.ParseConfig(databaseURL)
 	if err != nil {
 		e := &forebay.Error{Code: forebay.CodeInvalid, Op: "postgres: open", Field: "DATABASE_URL",
 			Text: "the address cannot be read",
 			Hint: "postgres://user:password@host:5432/database?sslmode=require, with special characters percent-encoded"}
-		if why := errors.Unwrap(err); why != nil && harmless(databaseURL, why.Error()) {
+		if why := errors.Unwrap(err); why != nil {
 			e.Text += ": " + why.Error()
 		}
 		return nil, e
@@ -150,16 +149,6 @@ func poolConfig(databaseURL string) (*pgxpool.Config, error) {
 		cc.RuntimeParams["application_name"] = "forebay"
 	}
 	return pc, nil
-}
-
-// harmless tells whether a text about the URL cannot give its password away.
-func harmless(databaseURL, text string) bool {
-	u, err := url.Parse(databaseURL)
-	if err != nil || u.User == nil || strings.Contains(u.RawQuery, "password") {
-		return false
-	}
-	password, set := u.User.Password()
-	return set && password != "" && !strings.Contains(text, password)
 }
 
 // Find reads the event back; false: it is not in the table.

@@ -42,6 +42,7 @@ type server struct {
 	ring   *keyring.Ring
 	bad    *badrow.Store
 	url    string
+	http   *http.Client
 	log    *bytes.Buffer
 }
 
@@ -87,7 +88,8 @@ func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 	h := httptest.NewServer(mux)
 	t.Cleanup(h.Close)
 	s.url = h.URL
-	if s.Client, err = api.NewClient(h.URL, "", nil); err != nil {
+	s.http = &http.Client{Transport: newContract(t)}
+	if s.Client, err = api.NewClient(h.URL, "", s.http); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -491,5 +493,5 @@ func (s *server) do(t *testing.T, method, path, body string, header map[string]s
 
 func (s *server) with(t *testing.T, secret string) *api.Client {
 	t.Helper()
-	return must[*api.Client](t)(api.NewClient(s.url, secret, nil))
+	return must[*api.Client](t)(api.NewClient(s.url, secret, s.http))
 }

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"sync"
@@ -90,7 +89,7 @@ func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	if !v.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	json.NewEncoder(w).Encode(v) // a client that has gone needs no answer
+	encode(w, v)
 }
 
 func (a *API) readiness() Readiness {

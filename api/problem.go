@@ -79,7 +79,15 @@ func problemOf(err error) *Problem {
 func (p *Problem) write(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p) // a client that has gone needs no answer
+	encode(w, p)
+}
+
+// encode writes JSON that people can read too. An error means that the client has
+// gone, who needs no answer.
+func encode(w http.ResponseWriter, v any) {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.Encode(v)
 }
 
 // asProblem turns what huma says of wrong input into our form.

@@ -12,7 +12,8 @@ import (
 )
 
 // Policy says how often and how fast a queue's messages are tried again. What a
-// message says in its own Limits goes first.
+// message says in its own Limits goes first. Every hand-out counts as a delivery,
+// also one that is released or snoozed: who snoozes often raises Deliveries.
 type Policy struct {
 	Attempts   int           // failed attempts before a message is dead; 0: forebay.DefaultAttempts
 	Deliveries int           // hand-outs before it is poison; 0: twice the attempts, at least forebay.DefaultDeliveries

@@ -21,6 +21,10 @@
 //     its lease is lost. Then its handler's context ends with forebay.ErrLeaseLost.
 //   - A handler sees messages of a group in order. One by one: the next starts when
 //     the one before is done; after a failure the rest at hand is released.
+//   - No more is taken than can start soon: one by one, what the handlers clear in
+//     50 ms; in batches, the next batch while one is handled.
+//   - A message that was often handed out without a verdict is handled in a batch
+//     of its own, so that it cannot take its neighbours with it.
 //   - Draining is bounded, and costs no attempt (Run).
 //
 // # What it refuses

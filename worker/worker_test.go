@@ -3,7 +3,6 @@ package worker_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -80,31 +79,6 @@ func TestFetchingAhead(t *testing.T) {
 		}
 		s.want("completed", s.stats().Completed, 2+2*10)
 		s.want("waiting", s.stats().Waiting, 80)
-	})
-}
-
-// A long group does not fill the worker: others run beside it, and what waits
-// for its turn at hand is bounded.
-func TestLongGroupsLeaveRoomForOthers(t *testing.T) {
-	t.Parallel()
-	bubble(t, func(s *stand) {
-		for g := range 40 {
-			s.send(named(fmt.Sprint("g", g, "-"), 100, fmt.Sprint(g))...)
-		}
-		var begun journal
-		s.run(worker.Config{Concurrency: 100, Handler: worker.HandlerFunc(func(_ context.Context, d forebay.Delivery) error {
-			begun.add("%s", d.Group)
-			<-time.After(time.Second)
-			return nil
-		})})
-		pass(500 * time.Millisecond)
-		if n := len(begun.all()); n < 20 {
-			t.Errorf("%d groups run side by side", n)
-		}
-		if n := s.stats().Active; n > 2200 {
-			t.Errorf("%d at hand", n)
-		}
-		s.finish()
 	})
 }
 

@@ -1,8 +1,10 @@
 package api_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -234,4 +236,39 @@ func TestClientSaysWhatIsWrong(t *testing.T) {
 	if _, err := c.Queues(ctx); err == nil {
 		t.Error("a cancelled call succeeded")
 	}
+}
+
+// answerer is a server that answers one thing.
+type answerer struct {
+	status int
+	media  string
+	body   []byte
+}
+
+func (a answerer) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: a.status, Status: http.StatusText(a.status), Header: http.Header{"Content-Type": {a.media}}, Body: io.NopCloser(bytes.NewReader(a.body)),
+	}, nil
+}
+
+// Whatever a server answers, the client gives a value or an error with a code.
+func FuzzClientAnswer(f *testing.F) {
+	f.Add(200, true, []byte(`{"items":[{"seq":1,"message":{"payload":{"json":{}}}}],"next":7}`))
+	f.Add(404, false, []byte(`{"type":"about:blank","status":404,"code":"not_found","detail":"no","errors":[{"in":"body","pointer":"/a"}]}`))
+	f.Add(502, false, []byte(`<html>`))
+	f.Fuzz(func(t *testing.T, status int, plain bool, body []byte) {
+		media := map[bool]string{true: "application/json", false: "application/problem+json"}[plain]
+		c, err := api.NewClient("http://localhost", "", &http.Client{Transport: answerer{status, media, body}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.Dead(t.Context(), api.DeadFilter{}, 0, 0)
+		var e *forebay.Error
+		if err != nil && (!errors.As(err, &e) || e.Code == "") {
+			t.Fatalf("%v has no code", err)
+		}
+		if err == nil && !plain {
+			t.Fatal("a problem was taken for an answer")
+		}
+	})
 }

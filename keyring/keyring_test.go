@@ -421,3 +421,29 @@ func BenchmarkAuthenticate(b *testing.B) {
 		}
 	}
 }
+
+func FuzzUsage(f *testing.F) {
+	f.Add([]byte(`{"version":1,"day":"2026-11-29","events":{"k1":5}}`))
+	f.Add([]byte(`{"version":1,"day":"2026-11-29","events":{"k1":-9223372036854775808}}`))
+	f.Add([]byte(`{"version":2}`))
+	keys := `{"version":1,"keys":[{"id":"k1","name":"n","prefix":"fbk_ab","scopes":["ingest"],"dailyQuota":10,"createdAt":"2026-11-29T10:00:00Z","sha256":"` + strings.Repeat("ab", 32) + `"}]}`
+	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "keys.json")
+		for p, content := range map[string][]byte{path: []byte(keys), filepath.Join(dir, "keys.usage.json"): b} {
+			if err := os.WriteFile(p, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := keyring.Open(path, keyring.Config{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err) // counters never cost a key
+		}
+		defer r.Close()
+		used := r.UsedToday("k1")
+		if _, err := r.Spend("k1", 1); (err == nil) != (used >= 0 && used < 10) {
+			t.Fatalf("%d used, then %v", used, err)
+		}
+	})
+}

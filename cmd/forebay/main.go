@@ -18,6 +18,8 @@ import (
 
 	"github.com/alecthomas/kong"
 	"golang.org/x/term"
+
+	"github.com/forebayhq/forebay"
 )
 
 // commands is the command line. Kong reads its tags.
@@ -91,7 +93,9 @@ func (p *program) run(args []string) (code int) {
 	}
 	call, err := parser.Parse(args)
 	if err != nil {
-		return p.report(usage(err))
+		e := forebay.Errorf(forebay.CodeInvalid, "", "%w", err)
+		e.Hint = "forebay --help, or forebay COMMAND --help, tells how it is used"
+		return p.report(usage(e))
 	}
 	p.json = c.JSON
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)

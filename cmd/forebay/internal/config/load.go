@@ -218,6 +218,10 @@ func (s *Settings) finish() Problems {
 		one, _ := s.find("ingest.maxEvent")
 		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})
 	}
+	if keep := s.Sink.Retention; keep > 0 && keep < day {
+		one, _ := s.find("sink.retention")
+		problems = append(problems, Problem{one.from, one.key, "is too short; allowed: 0, or 1d and more, since events leave by the day"})
+	}
 	for _, one := range s.all {
 		name, field, _ := queueKey(one.key)
 		switch q := s.Queues[name]; {

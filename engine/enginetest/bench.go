@@ -111,13 +111,13 @@ func benchBacklog(b *testing.B, h Harness, backlog int) {
 	if h.Reopen == nil {
 		return
 	}
-	b.Run("reopen", func(b *testing.B) {
-		for b.Loop() {
-			n.e = h.Reopen(b, n.e)
-			if _, err := n.e.Stats(n.ctx, testQueue); err != nil {
-				b.Fatal(err)
-			}
+	b.Run("reopen", func(b *testing.B) { // once, whatever b.N is: it is a matter of seconds
+		begin := time.Now()
+		n.e = h.Reopen(b, n.e)
+		if _, err := n.e.Stats(n.ctx, testQueue); err != nil {
+			b.Fatal(err)
 		}
+		b.ReportMetric(float64(time.Since(begin).Microseconds())/1000, "open-ms")
 	})
 }
 

@@ -26,7 +26,7 @@ func wakeCases() []testCase {
 // than it was sent shows a lost wake-up. Half of the messages have a group: they are
 // woken by the settle of the one before.
 func (v *env) wakeAll(changes []func(*forebay.Message)) {
-	const senders, receivers, each = 4, 8, 100
+	const senders, receivers, each = 4, 8, 40
 	var done atomic.Int64
 	v.each(senders+receivers, func(i int) error {
 		rng := rand.New(rand.NewPCG(11, uint64(i)))

@@ -139,6 +139,23 @@ func TestABodyThatBreaksOffLeavesNothing(t *testing.T) {
 	}
 }
 
+// What says that it is too large is refused before it is sent.
+func TestALargeBodyIsRefusedByItsLength(t *testing.T) {
+	s := newRig(t, nil).serve()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "POST /ingest/batch HTTP/1.1\r\nHost: x\r\nContent-Length: 500001\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil || res.StatusCode != 413 {
+		t.Fatal(res, err)
+	}
+}
+
 // A body without a length, more than one connection's buffers, and an answer that
 // is larger still.
 func TestChunkedBodiesAndLongAnswers(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 // must not move events: it differs by request and would change the order of one
 // phone's events. So the difference counts in steps, and small ones not at all.
 const (
-	skewStep   = 5 * time.Minute
-	skewLeast  = skewStep / 2
+	skewStep   = 5 * time.Minute            // less than half of it counts as none
 	skewMost   = 100 * 365 * 24 * time.Hour // more is no clock, it is nonsense
 	futureMost = 24 * time.Hour
 )
@@ -38,7 +37,7 @@ func correct(said, sent, received time.Time) (occurred, original time.Time) {
 
 func skew(sent, received time.Time) time.Duration {
 	d := received.Sub(sent)
-	if d.Abs() < skewLeast || d.Abs() > skewMost {
+	if d.Abs() > skewMost {
 		return 0
 	}
 	return d.Round(skewStep)

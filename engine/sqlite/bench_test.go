@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,7 +52,7 @@ func BenchmarkLog(b *testing.B) {
 			}
 		}
 	})
-	produce(b, 64, func(int) error {
+	produce(b, 64, b.N, func(int) error {
 		c := make(chan error, 1)
 		calls <- c
 		return <-c
@@ -60,14 +61,14 @@ func BenchmarkLog(b *testing.B) {
 	done.Wait()
 }
 
-// produce runs f b.N times in so many goroutines.
-func produce(b *testing.B, producers int, f func(i int) error) {
+// produce runs f n times in so many goroutines.
+func produce(b *testing.B, producers, n int, f func(i int) error) {
 	var next atomic.Int64
 	var done sync.WaitGroup
 	b.ResetTimer()
 	for range producers {
 		done.Go(func() {
-			for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
+			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
 				if err := f(int(i)); err != nil {
 					b.Error(err)
 					return
@@ -77,7 +78,7 @@ func produce(b *testing.B, producers int, f func(i int) error) {
 	}
 	done.Wait()
 	b.StopTimer()
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "msgs/s")
 }
 
 func BenchmarkSend(b *testing.B) {
@@ -89,15 +90,17 @@ func BenchmarkSend(b *testing.B) {
 
 func benchmarkSend(b *testing.B, producers int, d sqlite.Durability) {
 	e := open(b, sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db"), Durability: d})
-	produce(b, producers, func(i int) error {
-		res, err := e.Send(context.Background(), []forebay.Message{
-			{ID: fmt.Sprintf("%032d", i), Queue: "q", Kind: "k", Payload: payload},
-		})
-		if err != nil {
-			return err
-		}
-		return res[0].Err
+	produce(b, producers, b.N, func(i int) error { return sendOne(e, i) })
+}
+
+func sendOne(e *sqlite.Engine, i int) error {
+	res, err := e.Send(context.Background(), []forebay.Message{
+		{ID: fmt.Sprintf("%032d", i), Queue: "q", Kind: "k", Payload: payload},
 	})
+	if err != nil {
+		return err
+	}
+	return res[0].Err
 }
 
 func fill(b *testing.B, e *sqlite.Engine, n int) {
@@ -137,4 +140,50 @@ func BenchmarkDrain(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
 		})
 	}
+}
+
+// BenchmarkOpen opens a store with a backlog, and tells the memory that it takes.
+func BenchmarkOpen(b *testing.B) {
+	for _, kind := range []struct {
+		name    string
+		n, each int
+	}{{"batches", 1_000_000, 1000}, {"singles", 1_000_000, 1}} {
+		b.Run(kind.name, func(b *testing.B) {
+			cfg := sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db"), Durability: sqlite.DurabilityProcess}
+			e := mustOpen(b, cfg)
+			if kind.each == 1 {
+				produce(b, 8, kind.n, func(i int) error { return sendOne(e, i) })
+			} else {
+				fill(b, e, kind.n)
+			}
+			if err := e.Close(); err != nil {
+				b.Fatal(err)
+			}
+			debug.FreeOSMemory()
+			b.ResetTimer()
+			for range b.N {
+				e = mustOpen(b, cfg)
+				b.StopTimer()
+				settle(b, e, forebay.Ack, receive(b, e, 100)...)
+				b.ReportMetric(residentMB(b), "MB")
+				if err := e.Close(); err != nil {
+					b.Fatal(err)
+				}
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// residentMB is the memory of this process that is in use.
+func residentMB(b *testing.B) float64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		b.Fatal(err)
+	}
+	return float64(resident*os.Getpagesize()) / 1e6
 }

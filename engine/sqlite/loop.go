@@ -164,6 +164,7 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 		switch r := r.(type) {
 		case *call:
 			calls = append(calls, r)
+			t.hint = int(min(int64(t.hint)+r.op.size(), blockBytes+recordHeader))
 		case *receive:
 			r.q = l.queueFor(r.name)
 			r.q.waiters = append(r.q.waiters, r)

@@ -22,6 +22,7 @@ type tx struct {
 	durable bool // somebody waits for the disk
 	claimed bool // writes leases
 
+	hint    int // size of the block that may be needed
 	seq     int64
 	queues  map[string]*queue  // made by this transaction
 	open    map[int64]*builder // the block that is being filled, by lane
@@ -33,7 +34,7 @@ type tx struct {
 	failure error              // of a write that nobody waits for
 }
 
-func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq} }
+func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024} }
 
 // exec writes, and begins the transaction with the first write.
 func (t *tx) exec(sql string, args ...any) error {
@@ -130,7 +131,8 @@ func (t *tx) add(q *queue, m *encoded) (*builder, int) {
 	lane := laneID(q.id, m.level)
 	b := t.open[lane]
 	if b == nil || len(b.recs) == blockMessages || len(b.data)+len(m.body)+recordHeader > blockBytes {
-		b = &builder{key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: []byte{blockVersion}}
+		b = &builder{key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, t.hint)}
+		b.data[0] = blockVersion
 		t.seq++
 		if t.open == nil {
 			t.open = map[int64]*builder{}

@@ -72,7 +72,7 @@ type Delivery struct {
 	Message
 	Receipt    Receipt
 	Attempt    int       // this one's number: 1 and the failures before it
-	Deliveries int       // hand-outs so far, this one included
+	Deliveries int       // hand-outs so far, this one included and released ones not
 	SentAt     time.Time // when the engine took the message
 	LeaseUntil time.Time // after this it may be handed to somebody else
 	Failures   []Cause   // of earlier attempts, oldest first, the last MaxFailures
@@ -87,7 +87,7 @@ type Verdict uint8
 const (
 	Ack     Verdict = iota + 1 // done; the message is gone
 	Retry                      // failed; again After, one attempt charged
-	Release                    // not tried, or interrupted; again After, no attempt charged
+	Release                    // not tried, or interrupted; again After, nothing charged
 	Dead                       // will not be tried again by itself; kept with Cause
 )
 

@@ -30,8 +30,11 @@
 //     settles twice gets lease_lost the second time.
 //  4. No delivery is lost. A lease that runs out returns the message to waiting by
 //     itself. Restarting an engine whose leases are local frees them at once.
-//  5. A deploy is not a failure. Release and an expired lease charge no attempt;
-//     every hand-out counts as a delivery, and that count survives a crash.
+//  5. A deploy is not a failure. Release charges nothing: no attempt, and the
+//     hand-out is given back, so that neither deploys nor snoozes make a message
+//     poison. An expired lease and a crash charge no attempt, but their hand-out
+//     counts, and that count survives a crash. (An engine whose store counts every
+//     hand-out, such as SQS, says so.)
 //  6. Order. Messages of one group are handed out strictly in the order in which
 //     they were sent, one batch at a time: while one is active, or waits for its
 //     retry, later ones of the group stay. One Receive may hand out several of a

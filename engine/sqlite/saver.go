@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"os"
 	"syscall"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -26,7 +27,11 @@ type saver struct {
 	start    chan struct{}
 	done     chan error // one answer for each start
 	busy     bool
+	restAt   int64 // not before, since the last one failed
 }
+
+// saveRest is the wait after a checkpoint that failed, on a full disk perhaps.
+const saveRest = int64(time.Second)
 
 func newSaver(path string) (*saver, error) {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
@@ -83,7 +88,7 @@ func (s *saver) consider(l *loop) {
 		return
 	}
 	switch size := s.size(); {
-	case !s.busy && size >= saveAt:
+	case !s.busy && size >= saveAt && l.now() >= s.restAt:
 		s.busy = true
 		s.start <- struct{}{}
 	case s.busy && size >= saveInline:
@@ -98,6 +103,7 @@ func (l *loop) saved(err error) {
 		err = checkpoint(l.db)
 	}
 	if err != nil {
+		l.saver.restAt = l.now() + saveRest
 		l.log.Error("the write-ahead log could not be moved into the database", "error", err)
 	}
 }

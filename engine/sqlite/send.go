@@ -86,6 +86,9 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	if err := e.submit(ctx, o); err != nil {
 		return nil, err
 	}
+	if o.refused != nil {
+		return nil, o.refused
+	}
 	return o.results, nil
 }
 
@@ -97,6 +100,7 @@ type send struct {
 	results []forebay.SendResult
 	bytes   int64
 	counts  []sent
+	refused error // for want of space; no reason to fail the whole commit
 }
 
 // sent is what is counted for a message.
@@ -109,10 +113,10 @@ type sent struct {
 func (o *send) size() int64 { return o.bytes + 256 }
 
 func (o *send) apply(t *tx) error {
-	if err := t.l.space(t.now); err != nil {
-		return err
-	}
 	o.counts = o.counts[:0]
+	if o.refused = t.l.space(t.now); o.refused != nil {
+		return nil
+	}
 	for i := range o.msgs {
 		m := &o.msgs[i]
 		n, err := t.send(m)

@@ -23,9 +23,15 @@ func (l *loop) space(now int64) error {
 	if now-l.spaceAt < int64(spaceEvery) && l.spaceAt <= now {
 		return l.spaceErr
 	}
-	l.spaceAt, l.spaceErr = now, nil
 	_, free, err := l.size()
-	if err == nil && free < cfg.DiskReserve {
+	low := err == nil && free < cfg.DiskReserve
+	if was := l.spaceErr != nil; low && !was {
+		l.log.Error("the disk is nearly full: nothing more is taken", "free", free, "reserve", cfg.DiskReserve)
+	} else if was && !low {
+		l.log.Info("the disk has room again", "free", free)
+	}
+	l.spaceAt, l.spaceErr = now, nil
+	if low {
 		e := forebay.Errorf(forebay.CodeFull, "sqlite: send", "%d bytes are left, and %d are kept for settling", free, cfg.DiskReserve)
 		e.Hint = "free some space on the disk of the data folder"
 		l.spaceErr = e

@@ -1,0 +1,40 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine/sqlite"
+)
+
+// The write-ahead log stays within its bound however much is written, and the file
+// is used again for what comes after.
+func TestLogIsBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	e := open(t, sqlite.Config{Path: path, Durability: sqlite.DurabilityProcess})
+	body := make([]byte, forebay.MaxPayloadBytes)
+	size := func(suffix string) int64 {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Size()
+	}
+	for round := range 6 {
+		for i := range 25 {
+			send(t, e, forebay.Message{ID: fmt.Sprint(round, " ", i), Queue: "q", Payload: body})
+			if log := size("-wal"); log > 100<<20 {
+				t.Fatalf("the log has %d bytes", log)
+			}
+		}
+		for range 25 {
+			settle(t, e, forebay.Ack, receive(t, e, 1)...)
+		}
+	}
+	if size := size(""); size > 100<<20 {
+		t.Errorf("the file has %d bytes, and never held more than 25 MB", size)
+	}
+}

@@ -31,6 +31,7 @@ type call struct {
 	fallbackID  string // of an event that has none; empty: a new one
 
 	item     *item
+	out      draft  // of the item that is being judged
 	payloads []byte // of all messages, one after the other
 	ends     []int  // where each ends
 	msgs     []forebay.Message
@@ -74,6 +75,7 @@ func (c *call) release() {
 	}
 	c.reset()
 	c.item.drop()
+	c.out = draft{}
 	e.calls.Put(c)
 }
 
@@ -128,15 +130,16 @@ func (c *call) draft(i int, d *dialect, sent time.Time) *fault {
 			return bad
 		}
 	}
-	var out draft
+	out := &c.out
+	*out = draft{}
 	out.SentAt = sent
-	if bad := d.draft(d, it, &out); bad != nil {
+	if bad := d.draft(d, it, out); bad != nil {
 		return bad
 	}
 	out.ReceivedAt = c.received
 	out.OccurredAt, out.OriginalAt = correct(out.OccurredAt, out.SentAt, c.received)
 	out.Source = c.source(d)
-	if bad := c.edge.cfg.Schemas.check(&out); bad != nil {
+	if bad := c.edge.cfg.Schemas.check(out); bad != nil {
 		return bad
 	}
 	if out.ID == "" {
@@ -149,7 +152,7 @@ func (c *call) draft(i int, d *dialect, sent time.Time) *fault {
 		}
 		out.ID = id.String()
 	}
-	return c.add(i, d, &out)
+	return c.add(i, d, out)
 }
 
 func (c *call) add(i int, d *dialect, out *draft) *fault {

@@ -54,17 +54,17 @@ func unquote(v []byte) string {
 func (it *item) short(f field, name string, most int) (string, *fault) {
 	s, bad := it.text(f, name)
 	if bad == nil {
-		bad = checkShort(s, "/"+name, name, most)
+		bad = checkShort(s, name, most)
 	}
 	return s, bad
 }
 
-func checkShort(s, pointer, name string, most int) *fault {
+func checkShort(s, name string, most int) *fault {
 	if len(s) > most {
-		return &fault{codeTooLong, pointer, name + " has " + strconv.Itoa(len(s)) + " bytes; at most " + strconv.Itoa(most) + " are allowed"}
+		return &fault{codeTooLong, "/" + name, name + " has " + strconv.Itoa(len(s)) + " bytes; at most " + strconv.Itoa(most) + " are allowed"}
 	}
 	if !printable(s) {
-		return &fault{codeInvalidText, pointer, name + " has control characters; plain text is allowed"}
+		return &fault{codeInvalidText, "/" + name, name + " has control characters; plain text is allowed"}
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package ingest
 
 import (
+	"bytes"
 	"strconv"
 	"time"
 )
@@ -68,8 +69,12 @@ func readTime(v []byte) (time.Time, bool) {
 		}
 		return time.UnixMilli(ms).UTC(), true
 	}
-	t, err := time.Parse(time.RFC3339Nano, unquote(v))
-	if err != nil {
+	text := v[1 : len(v)-1]
+	if bytes.IndexByte(text, '\\') >= 0 {
+		text = []byte(unquote(v))
+	}
+	var t time.Time
+	if t.UnmarshalText(text) != nil { // strict RFC 3339
 		return time.Time{}, false
 	}
 	if t = t.UTC(); t.Year() < 1 || t.Year() > 9999 {

@@ -15,6 +15,9 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
+// maxCounted bounds what is believed of a file of counters, so that none overflows.
+const maxCounted = 1 << 62
+
 // fileVersion is the version of both files that this program writes.
 const fileVersion = 1
 
@@ -86,12 +89,14 @@ func decode(b []byte) ([]*entry, error) {
 	return all, nil
 }
 
-func save(path string, all []*entry) error {
+func save(path string, all []*entry) error { return replace(path, encode(all)) }
+
+func encode(all []*entry) keyFile {
 	f := keyFile{Version: fileVersion, Keys: make([]storedKey, len(all))}
 	for i, e := range all {
 		f.Keys[i] = storedKey{Key: e.Key, Hash: hex.EncodeToString(e.hash[:])}
 	}
-	return replace(path, f)
+	return f
 }
 
 // replace writes v as JSON in place of the file at path: either the old or the new
@@ -150,18 +155,31 @@ func (r *Ring) loadUsage(all []*entry) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	var f usageFile
 	if err == nil {
-		err = json.Unmarshal(b, &f)
+		err = decodeUsage(b, all)
 	}
-	at, perr := time.Parse(time.DateOnly, f.Day)
-	if err = errors.Join(err, perr); err != nil || f.Version != fileVersion {
+	if err != nil {
 		r.cfg.Logger.Warn("keyring: the counters of daily quotas cannot be read, they begin at 0", "file", r.usagePath(), "error", err)
-		return
+	}
+}
+
+// decodeUsage fills meters, all or none.
+func decodeUsage(b []byte, all []*entry) error {
+	var f usageFile
+	if err := json.Unmarshal(b, &f); err != nil {
+		return err
+	}
+	if f.Version != fileVersion {
+		return forebay.Errorf(forebay.CodeTooNew, "", "it has version %d, this program reads %d", f.Version, fileVersion)
+	}
+	at, err := time.Parse(time.DateOnly, f.Day)
+	if err != nil {
+		return err
 	}
 	for _, e := range all {
-		e.meter.day, e.meter.today = day(at), max(0, f.Events[e.ID])
+		e.meter.day, e.meter.today = day(at), min(max(0, f.Events[e.ID]), maxCounted)
 	}
+	return nil
 }
 
 func (r *Ring) saveUsage() error {

@@ -368,42 +368,6 @@ func TestConcurrentUse(t *testing.T) {
 	}
 }
 
-func FuzzOpen(f *testing.F) {
-	f.Add([]byte(`{"version":1,"keys":[]}`))
-	f.Add([]byte(`{"version":1,"keys":[{"id":"k1","name":"n","prefix":"fbk_ab","scopes":["ingest"],"createdAt":"2026-11-29T10:00:00Z","sha256":"` + strings.Repeat("ab", 32) + `"}]}`))
-	f.Add([]byte(`{"version":9}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		path := filepath.Join(t.TempDir(), "keys.json")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		r, err := keyring.Open(path, keyring.Config{})
-		if err != nil {
-			if c := forebay.CodeOf(err); c != forebay.CodeDamaged && c != forebay.CodeTooNew {
-				t.Fatalf("code %s: %v", c, err)
-			}
-			return
-		}
-		defer r.Close()
-		if len(r.List()) == keyring.MaxKeys {
-			return
-		}
-		before := r.List()
-		// What was read survives a rewrite.
-		if _, _, err := r.Add(keyring.Spec{Name: "a name that nobody has"}); err != nil {
-			return
-		}
-		again, err := keyring.Open(path, keyring.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer again.Close()
-		if got := again.List()[:len(before)]; len(before) > 0 && fmt.Sprint(got) != fmt.Sprint(before) {
-			t.Fatalf("read %+v, then %+v", before, got)
-		}
-	})
-}
-
 func BenchmarkAuthenticate(b *testing.B) {
 	r, err := keyring.Open(filepath.Join(b.TempDir(), "keys.json"), keyring.Config{})
 	if err != nil {
@@ -420,30 +384,4 @@ func BenchmarkAuthenticate(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-func FuzzUsage(f *testing.F) {
-	f.Add([]byte(`{"version":1,"day":"2026-11-29","events":{"k1":5}}`))
-	f.Add([]byte(`{"version":1,"day":"2026-11-29","events":{"k1":-9223372036854775808}}`))
-	f.Add([]byte(`{"version":2}`))
-	keys := `{"version":1,"keys":[{"id":"k1","name":"n","prefix":"fbk_ab","scopes":["ingest"],"dailyQuota":10,"createdAt":"2026-11-29T10:00:00Z","sha256":"` + strings.Repeat("ab", 32) + `"}]}`
-	now := time.Date(2026, 11, 29, 10, 0, 0, 0, time.UTC)
-	f.Fuzz(func(t *testing.T, b []byte) {
-		dir := t.TempDir()
-		path := filepath.Join(dir, "keys.json")
-		for p, content := range map[string][]byte{path: []byte(keys), filepath.Join(dir, "keys.usage.json"): b} {
-			if err := os.WriteFile(p, content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		r, err := keyring.Open(path, keyring.Config{Now: func() time.Time { return now }})
-		if err != nil {
-			t.Fatal(err) // counters never cost a key
-		}
-		defer r.Close()
-		used := r.UsedToday("k1")
-		if _, err := r.Spend("k1", 1); (err == nil) != (used >= 0 && used < 10) {
-			t.Fatalf("%d used, then %v", used, err)
-		}
-	})
 }

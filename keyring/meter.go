@@ -47,7 +47,7 @@ func (m *meter) spend(k *Key, n float64, now time.Time) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.turn(now)
-	if k.DailyQuota > 0 && m.today+int64(n) > k.DailyQuota {
+	if k.DailyQuota > 0 && m.today > k.DailyQuota-int64(n) {
 		midnight := time.Unix((m.day+1)*86400, 0)
 		return midnight.Sub(now), forebay.Errorf(forebay.CodeLimited, "keyring: spend",
 			"the key %s (%s) has used %d of its %d events of this day (UTC)", k.ID, k.Name, m.today, k.DailyQuota)

@@ -114,6 +114,26 @@ func TestContextEndsInAPause(t *testing.T) {
 	})
 }
 
+// While the database is away a shutdown need not wait for it, nor for the end of
+// the drain deadline.
+func TestDrainEndsAPauseAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := sink.NewWriter(&script{write: failing(1<<30, errDown)}, sink.Config{})
+		draining := make(chan struct{})
+		time.AfterFunc(time.Minute, func() { close(draining) })
+		start := time.Now()
+		errs := w.HandleBatch(forebay.WithDraining(t.Context(), draining), deliveries(t, 3))
+		if took := time.Since(start); took != time.Minute || len(errs) != 3 {
+			t.Errorf("returned after %s with %d errors, expected a minute and 3", took, len(errs))
+		}
+		for _, err := range errs {
+			if !errors.Is(err, forebay.ErrDraining) {
+				t.Errorf("error %v", err)
+			}
+		}
+	})
+}
+
 // A batch that is always too slow as a whole is written in halves, in order.
 func TestSlowBatchIsHalved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

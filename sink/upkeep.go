@@ -19,7 +19,7 @@ func (w *Writer) Upkeep(ctx context.Context, failed error, maintain func(context
 		if failed != nil {
 			next = upkeepRetry
 		}
-		if !wait(ctx, next) {
+		if wait(ctx, next) != nil {
 			return
 		}
 		before := failed

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/event"
 )
 
@@ -64,8 +65,8 @@ func (w *Writer) insist(ctx context.Context, piece []event.Event, suspect *bool)
 		if timeouts >= timeoutTries && len(piece) > 1 {
 			return 0, errTooSlow
 		}
-		if !wait(ctx, backoff(tries, w.cfg.PauseMin, w.cfg.PauseMax)) {
-			return 0, context.Cause(ctx)
+		if err := wait(ctx, backoff(tries, w.cfg.PauseMin, w.cfg.PauseMax)); err != nil {
+			return 0, err
 		}
 	}
 }
@@ -80,14 +81,17 @@ func backoff(tries int, least, most time.Duration) time.Duration {
 	return d/2 + rand.N(d/2+1)
 }
 
-// wait reports whether the time went by before ctx ended.
-func wait(ctx context.Context, d time.Duration) bool {
+// wait lets the time go by, unless ctx ends or its worker drains: a batch that
+// only waits for its database must not hold up a shutdown.
+func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+		return nil
 	case <-ctx.Done():
-		return false
+		return context.Cause(ctx)
+	case <-forebay.Draining(ctx):
+		return forebay.ErrDraining
 	}
 }

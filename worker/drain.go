@@ -12,7 +12,11 @@ import (
 
 // drain is the first phase: nothing more comes in, nothing more begins.
 func (l *loop) drain() {
+	if l.draining {
+		return
+	}
 	l.draining = true
+	close(l.drained)
 	l.stop()
 	unbegun := l.dispatch.drop()
 	l.release(unbegun)

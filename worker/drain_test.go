@@ -71,6 +71,24 @@ func TestDrainOfABatch(t *testing.T) {
 	})
 }
 
+func TestHandlersLearnOfADrainAtOnce(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(s *stand) {
+		s.run(worker.Config{DrainTimeout: time.Hour, Handler: worker.HandlerFunc(func(ctx context.Context, _ forebay.Delivery) error {
+			<-forebay.Draining(ctx)
+			return errors.Join(ctx.Err(), forebay.ErrDraining)
+		})})
+		s.send(named("m", 1, "")...)
+		pass(time.Second)
+		s.stop()
+		if err := <-s.ended; err != nil {
+			t.Fatal(err)
+		}
+		s.want("time", s.since(), time.Second)
+		s.wantAt("m1", engine.WhereWaiting, 0)
+	})
+}
+
 func TestDeadlineAndAbortInterruptHandlers(t *testing.T) {
 	t.Parallel()
 	plain := func(ctx context.Context) error { return errors.New("pq: query cancelled") }

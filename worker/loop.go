@@ -33,6 +33,7 @@ type loop struct {
 	cancel   context.CancelCauseFunc
 	stop     context.CancelFunc // cuts the open receive
 	draining bool
+	drained  chan struct{}    // closed with it, for handlers (forebay.Draining)
 	deadline <-chan time.Time // of the phase of draining
 	fatal    error
 }
@@ -60,7 +61,9 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 	}
 	l.keeper = newKeeper(w)
 	l.settler = newSettler(w, l.keeper)
-	l.base, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.drained = make(chan struct{})
+	base := forebay.WithDraining(context.WithoutCancel(ctx), l.drained)
+	l.base, l.cancel = context.WithCancelCause(base)
 	return l
 }
 

@@ -188,7 +188,8 @@ func (c *Config) check(b *broker.Broker) error {
 // Run consumes until ctx ends, then drains and returns:
 //
 //  1. ctx ends: the open receive is cut, what no handler has begun is released,
-//     handlers go on, their leases are renewed.
+//     handlers go on, their leases are renewed. Those that ask are told
+//     (forebay.Draining).
 //  2. DrainTimeout later, or upon Abort: the handlers' contexts end with the cause
 //     forebay.ErrDraining. What they give up is released.
 //  3. A few seconds later: handlers that have not returned are left behind and

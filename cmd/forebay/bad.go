@@ -35,7 +35,7 @@ func (badLsCmd) Help() string {
 }
 
 func (c *badLsCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ type badShowCmd struct {
 }
 
 func (c *badShowCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (c *badReplayCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *badDiscardCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -2,10 +2,9 @@ package main
 
 import (
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -29,20 +28,18 @@ type target struct {
 
 // find looks for the server. The token in the data folder is used for that very
 // server only, never sent elsewhere.
-func (f serverFlags) find(p *program) (target, error) {
+func (f serverFlags) find(ctx context.Context, p *program) (target, error) {
 	dir, err := f.dir(p)
 	if err != nil {
 		return target{}, err
 	}
-	local, err := readServerFile(dir)
-	url := strings.TrimRight(cmp.Or(f.URL, local.URL), "/")
+	local, runs := findServer(ctx, dir)
+	url := strings.TrimRight(f.URL, "/")
 	switch {
-	case url != "" && url == local.URL:
-		return target{url, cmp.Or(f.Key, local.Token)}, nil
+	case runs && (url == "" || url == local.URL):
+		return target{local.URL, cmp.Or(f.Key, local.Token)}, nil
 	case url != "":
 		return target{url, f.Key}, nil
-	case err != nil && !errors.Is(err, os.ErrNotExist):
-		return target{}, fmt.Errorf("%s: %w", serverPath(dir), err)
 	}
 	e := forebay.Errorf(forebay.CodeUnavailable, "", "no server runs on the data folder %s", dir)
 	e.Hint = fmt.Sprintf("start one (forebay serve --data %s), or name one: --url http://host:8080 --key KEY", dir)
@@ -62,8 +59,8 @@ func (f serverFlags) dir(p *program) (string, error) {
 const callTimeout = 90 * time.Second
 
 // client finds the server and speaks to its API.
-func (f serverFlags) client(p *program) (*api.Client, error) {
-	t, err := f.find(p)
+func (f serverFlags) client(ctx context.Context, p *program) (*api.Client, error) {
+	t, err := f.find(ctx, p)
 	if err != nil {
 		return nil, err
 	}

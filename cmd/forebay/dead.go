@@ -43,7 +43,7 @@ func (deadLsCmd) Help() string {
 }
 
 func (c *deadLsCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ type deadShowCmd struct {
 }
 
 func (c *deadShowCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (c *deadReplayCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *deadDiscardCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -41,7 +40,7 @@ Examples:
 const demoMark = ".forebay-demo"
 
 func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
-	if err := emptyDemo(c.Data); err != nil {
+	if err := emptyDemo(ctx, c.Data); err != nil {
 		return err
 	}
 	child, err := startChild(ctx, c.Data)
@@ -110,14 +109,14 @@ Next:
 }
 
 // emptyDemo makes the folder, or empties it when an earlier demo made it.
-func emptyDemo(dir string) error {
+func emptyDemo(ctx context.Context, dir string) error {
 	mark := filepath.Join(dir, demoMark)
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) > 0 {
 		if _, err := os.Stat(mark); err != nil {
 			return fmt.Errorf("%s holds something that no demo made; name another folder: --data DIR", dir)
 		}
-		if f, err := readServerFile(dir); err == nil && alive(f) {
+		if f, runs := findServer(ctx, dir); runs {
 			return fmt.Errorf("a server runs on %s already, as process %d", dir, f.PID)
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -128,11 +127,6 @@ func emptyDemo(dir string) error {
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o600)
-}
-
-func alive(f serverFile) bool {
-	resp, err := (&http.Client{Timeout: time.Second}).Get(f.URL + "/healthz")
-	return err == nil && resp.Body.Close() == nil
 }
 
 // child is the server of the demo: this program, started as anyone would.

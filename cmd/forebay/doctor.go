@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +51,9 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	d := &doctor{settings: settings, dir: settings.Data.Dir}
-	d.server = d.findServer(ctx)
+	if f, runs := findServer(ctx, d.dir); runs {
+		d.server = &f
+	}
 	var all []finding
 	for _, check := range []func(context.Context) finding{
 		d.folder, d.disk, d.flush, d.durability, d.clock, d.port, d.files, d.keys, d.database,
@@ -97,25 +98,6 @@ func warn(check, do, format string, args ...any) finding {
 
 func fail(check, do string, err error) finding {
 	return finding{Check: check, Grade: gradeFail, Says: err.Error(), Do: do}
-}
-
-// findServer tells whether a server answers for the data folder.
-func (d *doctor) findServer(ctx context.Context) *serverFile {
-	f, err := readServerFile(d.dir)
-	if err != nil {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+"/healthz", nil)
-	if err != nil {
-		return nil
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusOK {
-		return nil
-	}
-	return &f
 }
 
 func (d *doctor) folder(context.Context) finding {

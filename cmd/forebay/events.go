@@ -25,7 +25,7 @@ Examples:
 }
 
 func (c *eventsWhereCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -27,8 +27,8 @@ type ring interface {
 	RevokeKey(ctx context.Context, id string) (api.Key, error)
 }
 
-func (f serverFlags) ring(p *program) (ring, error) {
-	client, err := f.client(p)
+func (f serverFlags) ring(ctx context.Context, p *program) (ring, error) {
+	client, err := f.client(ctx, p)
 	if err == nil {
 		return client, nil
 	}
@@ -86,7 +86,7 @@ type keysLsCmd struct {
 }
 
 func (c *keysLsCmd) Run(ctx context.Context, p *program) error {
-	r, err := c.ring(p)
+	r, err := c.ring(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (keysAddCmd) Help() string {
 }
 
 func (c *keysAddCmd) Run(ctx context.Context, p *program) error {
-	r, err := c.ring(p)
+	r, err := c.ring(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ type keysRevokeCmd struct {
 }
 
 func (c *keysRevokeCmd) Run(ctx context.Context, p *program) error {
-	r, err := c.ring(p)
+	r, err := c.ring(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (queuesLsCmd) Help() string {
 }
 
 func (c *queuesLsCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ type queuesPauseCmd struct {
 }
 
 func (c *queuesPauseCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ type queuesResumeCmd struct {
 }
 
 func (c *queuesResumeCmd) Run(ctx context.Context, p *program) error {
-	client, err := c.client(p)
+	client, err := c.client(ctx, p)
 	if err != nil {
 		return err
 	}

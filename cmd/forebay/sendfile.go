@@ -36,7 +36,7 @@ Examples:
 }
 
 func (c *sendCmd) Run(ctx context.Context, p *program) error {
-	t, err := c.find(p)
+	t, err := c.find(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -69,4 +71,21 @@ func readServerFile(dir string) (serverFile, error) {
 		return f, err
 	}
 	return f, json.Unmarshal(b, &f)
+}
+
+// findServer finds the server that owns a data folder. A file that a killed one has
+// left behind is no server.
+func findServer(ctx context.Context, dir string) (serverFile, bool) {
+	f, err := readServerFile(dir)
+	if err != nil {
+		return f, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, f.URL+"/healthz", nil)
+	if err != nil {
+		return f, false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	return f, err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 }

@@ -190,12 +190,15 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir)
+	if info, err := os.Stat(serverPath(dir)); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("server.json, which holds a token: %v, %v", info, err)
+	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = p.cmd.Wait() // killed
 	out, err := exec.Command("forebay", "queues", "--data", dir).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "no server answers") {
+	if err == nil || !strings.Contains(string(out), "no server runs") {
 		t.Errorf("%v: %s", err, out)
 	}
 	again := start(t, dir)

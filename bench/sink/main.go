@@ -34,16 +34,17 @@ const target = 0.70
 func main() {
 	rows := flag.Int("rows", 100_000, "rows of one measurement")
 	rounds := flag.Int("rounds", 3, "rounds of each comparison")
+	only := flag.Int("batch", 0, "the only size of a batch; 0: 100, 1000 and 5000")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *rows, *rounds); err != nil {
+	if err := run(ctx, *rows, *rounds, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "bench/sink:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, rows, rounds int) (err error) {
+func run(ctx context.Context, rows, rounds, only int) (err error) {
 	server, err := pgtest.New(ctx, pgtest.Config{})
 	if err != nil {
 		return err
@@ -79,6 +80,9 @@ func run(ctx context.Context, rows, rounds int) (err error) {
 	}
 	fmt.Fprint(out, "sink / best idempotent\t\n")
 	for _, size := range []int{100, 1000, 5000} {
+		if only != 0 && only != size {
+			continue
+		}
 		for conns := 1; conns <= 2; conns++ {
 			if err := compare(ctx, out, pool, all, size, conns, rows, rounds); err != nil {
 				return err

@@ -15,7 +15,9 @@ import (
 )
 
 func TestClassOf(t *testing.T) {
-	state := func(code string) error { return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code, ConstraintName: "c"}) }
+	state := func(code string) error {
+		return fmt.Errorf("wrapped: %w", &pgconn.PgError{Code: code, ConstraintName: "c"})
+	}
 	cases := []struct {
 		err  error
 		want class

@@ -14,6 +14,7 @@ type abilities struct {
 	limiter engine.Limiter
 	sizer   engine.Sizer
 	purger  engine.Purger
+	checker engine.Checker
 }
 
 func findAbilities(e engine.Engine) abilities {
@@ -23,6 +24,7 @@ func findAbilities(e engine.Engine) abilities {
 	a.limiter, _ = engine.As[engine.Limiter](e)
 	a.sizer, _ = engine.As[engine.Sizer](e)
 	a.purger, _ = engine.As[engine.Purger](e)
+	a.checker, _ = engine.As[engine.Checker](e)
 	return a
 }
 
@@ -97,4 +99,14 @@ func (b *Broker) Purge(ctx context.Context, queue string) (dropped int64, err er
 		return 0, unsupported("purge a queue")
 	}
 	return b.able.purger.Purge(ctx, queue)
+}
+
+// Check tells whether messages can be stored durably now. Where the engine cannot
+// tell, it is asked for its counts, which it gives while it answers at all.
+func (b *Broker) Check(ctx context.Context) error {
+	if b.able.checker == nil {
+		_, err := b.Stats(ctx)
+		return err
+	}
+	return b.able.checker.Check(ctx)
 }

@@ -91,6 +91,12 @@ type Sizer interface {
 	Size(ctx context.Context) (used, free int64, err error)
 }
 
+// Checker is the ability to tell whether messages can be stored durably now. It
+// changes nothing that users see. nil: yes; else the error that Send would give.
+type Checker interface {
+	Check(ctx context.Context) error
+}
+
 // Purger is the ability to drop all messages of a queue that are not active,
 // with their dedup records. Dead letters stay.
 type Purger interface {

@@ -51,10 +51,13 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 	if err := addRule(filepath.Join(c.Data, eventsFile)); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "%s  %s  queue and events in %s (SQLite, no other server)\n\n",
+	p.tell("%s  %s  queue and events in %s (SQLite, no other server)\n\n",
 		p.paint(bold, "forebay demo"), child.file.URL, c.Data)
 	show := demo.Config{Each: c.Each, URL: child.file.URL, Server: child, View: p.demoView(), Run: fmt.Sprintf("demo-%x", time.Now().Unix())}
 	last, err := demo.Run(ctx, show)
+	if errors.Is(err, context.Canceled) {
+		return errors.New("interrupted")
+	}
 	if err != nil {
 		return err
 	}
@@ -65,7 +68,10 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 	if rows != last.Counts.Written {
 		return fmt.Errorf("the numbers do not add up: %d were written, but %d rows are in the table", last.Counts.Written, rows)
 	}
-	fmt.Fprintf(p.out, "\n%s %d accepted = %d rows in %s + %d dead\n", p.paint(green, "adds up:"),
+	if p.json {
+		return p.print(last, nil)
+	}
+	p.tell("\n%s %d accepted = %d rows in %s + %d dead\n", p.paint(green, "adds up:"),
 		last.Seen.Accepted, rows, eventsFile, last.Counts.Dead)
 	p.nextLines(c, child.file.URL, show.Poisoned())
 	if c.Keep {
@@ -74,8 +80,18 @@ func (c *demoCmd) Run(ctx context.Context, p *program) (err error) {
 	return nil
 }
 
+// tell prints words for people.
+func (p *program) tell(format string, args ...any) {
+	if !p.json {
+		fmt.Fprintf(p.out, format, args...)
+	}
+}
+
 func (p *program) demoView() func(demo.Frame) {
-	if p.terminal && !p.json {
+	if p.json {
+		return func(demo.Frame) {}
+	}
+	if p.terminal {
 		width := 0
 		if f, ok := p.out.(*os.File); ok {
 			width, _, _ = term.GetSize(int(f.Fd())) // unknown: 0

@@ -17,10 +17,10 @@ type Server interface {
 
 // Counts are the server's own.
 type Counts struct {
-	Written int64 // settled by the sink
-	Dead    int64
-	Waiting int64  // not settled yet
-	Cause   string // of the newest dead letter
+	Written int64  `json:"written"` // settled by the sink
+	Dead    int64  `json:"dead"`
+	Waiting int64  `json:"waiting"` // not settled yet
+	Cause   string `json:"cause"`   // of the newest dead letter
 }
 
 // Config of a run. URL, Server and View are required.
@@ -35,13 +35,13 @@ type Config struct {
 
 // Frame is what there is to show at one moment.
 type Frame struct {
-	Phase    string
-	Elapsed  time.Duration
-	Seen     Seen
-	Counts   Counts
-	Rate     int // accepted in the last second
-	P50, P99 time.Duration
-	Last     bool
+	Phase    string        `json:"-"`
+	Elapsed  time.Duration `json:"-"`
+	Seen     Seen          `json:"seen"`
+	Counts   Counts        `json:"counts"`
+	Rate     int           `json:"-"` // accepted in the last second
+	P50, P99 time.Duration `json:"-"`
+	Last     bool          `json:"-"`
 }
 
 const (
@@ -145,25 +145,26 @@ func (r *run) flow(ctx context.Context, rate, part int) {
 // settle waits until every accepted event has been written or is a dead letter.
 func (r *run) settle(ctx context.Context) error {
 	r.enter("the database catches up")
-	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	late := fmt.Errorf("after %s, events are still on their way", drainTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, drainTime, late)
 	defer cancel()
 	tick := time.NewTicker(frameTime / 4)
 	defer tick.Stop()
 	for {
 		counts, err := r.cfg.Server.Counts(ctx)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
 		r.client.mu.Lock()
 		accepted := int64(r.client.seen.Accepted)
 		r.client.mu.Unlock()
-		if counts.Waiting == 0 && counts.Written+counts.Dead >= accepted {
+		if err == nil && counts.Waiting == 0 && counts.Written+counts.Dead >= accepted {
 			return nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("after %s, %d events are still on their way", drainTime, counts.Waiting)
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -37,18 +37,18 @@ type client struct {
 
 // Seen is what the clients were answered.
 type Seen struct {
-	Accepted  int
-	Duplicate int
-	Rejected  int
-	Failed    int // no answer, or one that is no verdict
-	Reasons   []Reason
+	Accepted  int      `json:"accepted"`
+	Duplicate int      `json:"duplicate"`
+	Rejected  int      `json:"rejected"`
+	Failed    int      `json:"failed"` // no answer, or one that is no verdict
+	Reasons   []Reason `json:"reasons"`
 }
 
 // Reason is why events were rejected, with the words of the answer.
 type Reason struct {
-	Code  string
-	Text  string
-	Count int
+	Code  string `json:"code"`
+	Text  string `json:"text"`
+	Count int    `json:"count"`
 }
 
 func newClient(url string, conns int) *client {

@@ -36,7 +36,7 @@ func (s *Screen) Show(f Frame) {
 		fmt.Fprintf(&b, "\x1b[%dA", s.height)
 	}
 	for _, line := range lines {
-		b.WriteString("\x1b[2K" + line + "\n")
+		b.WriteString("\x1b[2K" + strings.TrimRight(line, " ") + "\n")
 	}
 	if s.height > len(lines) {
 		b.WriteString("\x1b[J")
@@ -70,7 +70,7 @@ func (s *Screen) lines(f Frame) []string {
 	}
 	lines = append(lines,
 		row(green, "written", f.Counts.Written, "rows in the database"),
-		row(red, "dead letter", f.Counts.Dead, f.Counts.Cause),
+		row(red, "dead letter", f.Counts.Dead, clip(f.Counts.Cause, 120)),
 		row(amber, "waiting", f.Counts.Waiting, bar(f.Counts.Waiting)),
 		fmt.Sprintf("  %-12s  p50 %s  p99 %s", "answered in", millis(f.P50), millis(f.P99)),
 	)
@@ -108,10 +108,10 @@ func (l *Lines) Show(f Frame) {
 		return
 	}
 	for _, r := range f.Seen.Reasons {
-		fmt.Fprintf(l.Out, "         rejected %d: %s: %s\n", r.Count, r.Code, r.Text)
+		fmt.Fprintf(l.Out, "         rejected %d: %s: %s\n", r.Count, r.Code, clip(r.Text, 120))
 	}
 	if f.Counts.Cause != "" {
-		fmt.Fprintf(l.Out, "         dead %d: %s\n", f.Counts.Dead, f.Counts.Cause)
+		fmt.Fprintf(l.Out, "         dead %d: %s\n", f.Counts.Dead, clip(f.Counts.Cause, 120))
 	}
 }
 

@@ -274,11 +274,9 @@ func (s *server) newEdge() (*ingest.Edge, error) {
 
 func (s *server) checks() []api.Check {
 	return []api.Check{
-		{Name: "queue", Run: func(ctx context.Context) error {
-			_, err := s.broker.Stats(ctx, event.Queue)
-			return err
-		}},
+		{Name: "queue", Run: s.broker.Check},
 		{Name: "disk", Run: s.checkDisk},
+		{Name: "bad rows", Run: s.bad.Check},
 		{Name: "sink", Run: s.checkSink, Optional: true},
 	}
 }

@@ -281,3 +281,31 @@ func TestReadOnlyFolder(t *testing.T) {
 		t.Errorf("left in the folder: %v, %v", left, err)
 	}
 }
+
+// In the grace after SIGTERM /readyz says 503, so that load balancers look
+// elsewhere, while events are still taken. A second signal ends it.
+func TestGrace(t *testing.T) {
+	t.Parallel()
+	p := start(t, t.TempDir(), "--set", "server.grace=1m")
+	p.signal(t)
+	err := repeatedly(t.Context(), func() error {
+		resp, err := http.Get(p.url + "/readyz")
+		if err == nil && resp.StatusCode != http.StatusServiceUnavailable {
+			err = errors.New(resp.Status)
+		}
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	c := newCrowd()
+	c.post(t.Context(), p.url, "late")
+	if len(c.acked) != 1 {
+		t.Error("an event in the grace was not accepted")
+	}
+	p.signal(t)
+	p.wait(t)
+}

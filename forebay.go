@@ -15,7 +15,7 @@ import "time"
 const (
 	MaxIDBytes      = 128     // a message id, dedup key, group or limit key
 	MaxQueueBytes   = 80      // a queue name, as on SQS
-	MaxKindBytes    = 128     // a kind
+	MaxKindBytes    = 200     // a kind; fifty characters of any script fit
 	MaxHeaders      = 32      // headers of one message
 	MaxHeaderBytes  = 4096    // names and values of all headers together
 	MaxPayloadBytes = 1 << 20 // a payload

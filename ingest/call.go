@@ -164,20 +164,11 @@ func (c *call) add(i int, d *dialect, out *draft) *fault {
 	c.ends = append(c.ends, len(payloads))
 	c.index = append(c.index, i)
 	c.msgs = append(c.msgs, forebay.Message{
-		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: kind(out.Type), Group: out.group,
+		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: out.Type, Group: out.group,
 		Fingerprint: out.fingerprint(),
 	})
 	c.warn(i, d, out)
 	return nil
-}
-
-// kind is an event's type within the bounds of a message's kind: fifty characters
-// may be up to 200 bytes. The event itself keeps all of it.
-func kind(s string) string {
-	if len(s) <= forebay.MaxKindBytes {
-		return s
-	}
-	return cutText(s, forebay.MaxKindBytes)
 }
 
 // warn notes what was odd with an event that is accepted all the same.

@@ -6,8 +6,8 @@
 //
 //  1. The database does not answer, is full, locked, or cut the connection: the
 //     sink pauses. The batch is kept and tried again, with growing waits, until it
-//     is written or the context ends. Nothing is charged to the messages, nothing
-//     is skipped, so the order is kept.
+//     is written, the worker drains or the context ends. Nothing is charged to the
+//     messages, nothing is skipped, so the order is kept.
 //  2. The database takes too long for a batch, again and again: the batch is
 //     written in halves.
 //  3. The database refuses the data: the batch is halved until the refused rows

@@ -153,6 +153,34 @@ func drops() *wrapper {
 	}}
 }
 
+// chargesRelease counts hand-outs that were given back.
+func chargesRelease() *wrapper {
+	var mu sync.Mutex
+	owner, extra := make(map[forebay.Receipt]string), make(map[string]int)
+	return &wrapper{
+		receive: func(in engine.Engine, ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+			ds, err := in.Receive(ctx, r)
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range ds {
+				owner[ds[i].Receipt] = ds[i].ID
+				ds[i].Deliveries += extra[ds[i].ID]
+			}
+			return ds, err
+		},
+		settle: func(in engine.Engine, ctx context.Context, ss []forebay.Settlement) ([]error, error) {
+			mu.Lock()
+			for _, s := range ss {
+				if s.Verdict == forebay.Release {
+					extra[owner[s.Receipt]]++
+				}
+			}
+			mu.Unlock()
+			return in.Settle(ctx, ss)
+		},
+	}
+}
+
 // unfenced lets an old receipt of a message stand for its newest.
 func unfenced() *wrapper {
 	var mu sync.Mutex
@@ -282,7 +310,8 @@ var faults = []struct {
 		if s.Verdict == forebay.Release {
 			s.Verdict = forebay.Retry
 		}
-	}), "settle/release charges no attempt"},
+	}), "settle/release charges nothing"},
+	{"charges the hand-out of a release", chargesRelease, "settle/release charges nothing"},
 	{"loses causes", settles(func(s *forebay.Settlement) { s.Cause = forebay.Cause{} }), "dead/kept with its cause"},
 	{"drops the dead", settles(func(s *forebay.Settlement) {
 		if s.Verdict == forebay.Dead {

@@ -12,6 +12,7 @@ func closeCases() []testCase {
 		{name: "close/wakes who waits", invariants: []int{11}, run: closeWakes},
 		{name: "close/further calls are refused", run: closeRefuses},
 		{name: "close/twice", run: closeTwice},
+		{name: "close/check says so", needs: Checking, run: closeCheck},
 		{name: "close/while in use", invariants: []int{1}, run: closeInUse},
 	}
 }
@@ -32,6 +33,21 @@ func closeWakes(v *env) {
 	})
 	wait()
 	v.exactly("waking by close", time.Since(begin), v.unit)
+}
+
+func closeCheck(v *env) {
+	c := able[engine.Checker](v)
+	v.put("a")
+	if err := c.Check(v.ctx); err != nil {
+		v.failf("check of an engine that stores: %v", err)
+	}
+	v.counts(testQueue, 1, 0, 0, 0)
+	if err := v.e.Close(); err != nil {
+		v.failf("close: %v", err)
+	}
+	if err := c.Check(v.ctx); forebay.CodeOf(err) != forebay.CodeClosed {
+		v.failf("check of a closed engine gave %v, want code closed", err)
+	}
 }
 
 func closeRefuses(v *env) {

@@ -71,8 +71,8 @@ func deadKept(v *env) {
 	l := v.wantDead(engine.DeadQuery{}, "a")[0]
 	v.same(l.Message, m)
 	v.sameCause(l.Cause, cause("last"))
-	if l.Seq <= 0 || l.Deliveries != 4 || len(l.Failures) != 2 {
-		v.failf("dead letter %+v, want a number, 4 deliveries and 2 failures", l)
+	if l.Seq <= 0 || l.Deliveries != 3 || len(l.Failures) != 2 {
+		v.failf("dead letter %+v, want a number, 3 deliveries and 2 failures", l)
 	}
 	for n, f := range l.Failures {
 		v.sameCause(f, cause(fmt.Sprint("code", n)))

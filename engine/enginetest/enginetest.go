@@ -40,7 +40,7 @@ import (
 // Ability is something that an engine may state that it cannot do.
 type Ability string
 
-// The abilities. An engine without one of the first five does not have the
+// The abilities. An engine without one of the first six does not have the
 // optional interface; without one of the others it refuses an item that asks for
 // it, with CodeUnsupported.
 const (
@@ -48,6 +48,7 @@ const (
 	Locating    Ability = "locating"     // engine.Locator
 	Limiting    Ability = "limiting"     // engine.Limiter
 	Sizing      Ability = "sizing"       // engine.Sizer
+	Checking    Ability = "checking"     // engine.Checker
 	Purging     Ability = "purging"      // engine.Purger
 	Priorities  Ability = "priorities"   // Message.Priority
 	DedupKeys   Ability = "dedup keys"   // Message.DedupKey, different from the id
@@ -167,6 +168,8 @@ func refusal(a Ability) testCase {
 			lacks[engine.Limiter](v)
 		case Sizing:
 			lacks[engine.Sizer](v)
+		case Checking:
+			lacks[engine.Checker](v)
 		case Purging:
 			lacks[engine.Purger](v)
 		case Priorities, DedupKeys, Following:

@@ -25,6 +25,7 @@ type killMessage struct {
 	ended      string         // ack or dead, acknowledged
 	batch      string         // of its last delivery
 	deliveries int
+	given      int // releases since the last delivery, each of which gives one back
 	attempts   int // failures, acknowledged
 	maybe      int // failures whose answer never came
 }
@@ -74,6 +75,9 @@ func (r *killRecord) fact(line string) error {
 		r.known = append(r.known, m.id)
 	case "try":
 		m.trying[words[0]]++
+		if words[0] == "release" {
+			m.given++
+		}
 	case "did":
 		r.did(m, words[0])
 	default:
@@ -110,7 +114,7 @@ func (r *killRecord) got(rest string) error {
 		return fmt.Errorf("%q was delivered and never sent", id)
 	case m.ended != "":
 		return fmt.Errorf("%q was delivered after its %s was acknowledged", id, m.ended)
-	case deliveries <= m.deliveries:
+	case deliveries <= m.deliveries-m.given:
 		return fmt.Errorf("%q was delivered for time %d after time %d", id, deliveries, m.deliveries)
 	case attempt <= m.attempts || attempt > m.attempts+m.maybe+m.trying["retry"]+1:
 		return fmt.Errorf("%q was delivered as attempt %d after %d to %d failures", id, attempt, m.attempts, m.attempts+m.maybe)
@@ -120,7 +124,7 @@ func (r *killRecord) got(rest string) error {
 	}
 	// Coming again, it has surely not ended.
 	m.trying["ack"], m.trying["dead"] = 0, 0
-	m.deliveries, m.batch, m.sent = deliveries, batch, true
+	m.deliveries, m.given, m.batch, m.sent = deliveries, 0, batch, true
 	r.delivered++
 	return nil
 }

@@ -29,6 +29,7 @@ var (
 	_ engine.Locator     = (*Model)(nil)
 	_ engine.Limiter     = (*Model)(nil)
 	_ engine.Sizer       = (*Model)(nil)
+	_ engine.Checker     = (*Model)(nil)
 	_ engine.Purger      = (*Model)(nil)
 )
 

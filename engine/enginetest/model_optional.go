@@ -107,6 +107,16 @@ func (e *Model) Purge(ctx context.Context, queue string) (int64, error) {
 	return e.o.purge(queue, now), nil
 }
 
+// Check tells whether it is open: memory can always store.
+func (e *Model) Check(ctx context.Context) error {
+	_, err := e.enter(ctx)
+	if err != nil {
+		return err
+	}
+	e.mu.Unlock()
+	return nil
+}
+
 // Size tells that it uses nothing on disk.
 func (e *Model) Size(ctx context.Context) (used, free int64, err error) {
 	if _, err := e.enter(ctx); err != nil {

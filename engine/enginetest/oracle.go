@@ -270,6 +270,8 @@ func (o *oracle) settle(e *entry, s forebay.Settlement, now time.Time) {
 	case forebay.Ack:
 		o.remove(e)
 		o.count(e.msg.Queue).Completed++
+	case forebay.Release:
+		e.deliveries--
 	case forebay.Retry:
 		e.attempts++
 		e.failures = append(e.failures, s.Cause)

@@ -15,7 +15,7 @@ func settleCases() []testCase {
 		{name: "settle/retry charges an attempt and keeps the cause", invariants: []int{5}, run: settleRetry},
 		{name: "settle/only the last failures are kept", run: settleManyFailures},
 		{name: "settle/retry waits", run: settleRetryAfter},
-		{name: "settle/release charges no attempt", invariants: []int{5}, run: settleRelease},
+		{name: "settle/release charges nothing", invariants: []int{5}, run: settleRelease},
 		{name: "settle/release waits", invariants: []int{5}, run: settleReleaseAfter},
 		{name: "settle/dead", invariants: []int{12}, run: settleDead},
 		{name: "settle/twice", invariants: []int{3}, run: settleTwice},
@@ -94,8 +94,8 @@ func settleRelease(v *env) {
 	v.put("a")
 	for n := 1; n <= 4; n++ {
 		d := v.one("a")
-		if d.Attempt != 1 || d.Deliveries != n || len(d.Failures) != 0 {
-			v.failf("after %d releases: %+v, want attempt 1 and no failures", n-1, d)
+		if d.Attempt != 1 || d.Deliveries != 1 || len(d.Failures) != 0 {
+			v.failf("after %d releases: %+v, want attempt 1, delivery 1 and no failures", n-1, d)
 		}
 		v.end(d, forebay.Release, 0)
 		v.counts(testQueue, 1, 0, 0, 0)

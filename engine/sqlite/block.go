@@ -61,8 +61,8 @@ type block struct {
 	recs   [][2]int32 // where each body lies in data; 0,0: damaged
 
 	settled bitmap
-	skip    bitmap // not for the lane's cursor: delayed, or handed out before
-	delayed bitmap // of a group, and the time of the first hand-out is in again
+	skip    bitmap // not for the lane's cursor: without a group, and it has a row in again
+	noted   bitmap // of a group, so the cursor is to come to it, and it has a row in again
 	leased  int
 	window  bool          // held by its lane
 	recent  *list.Element // held by the cache

@@ -94,12 +94,15 @@ func (c *claim) fromLane(b *block, i int) error {
 	group, key := routing(b.body(i))
 	r := ref{key: b.key, idx: i, ord: b.sentAt, sentAt: b.sentAt, group: group, limitKey: key}
 	if group != 0 {
-		if b.delayed.has(i) {
-			due, err := c.l.due(b.key, i)
+		if b.noted.has(i) {
+			kept, err := c.l.kept(b.key, i)
 			if err != nil {
 				return err
 			}
-			r.due, r.stored = due, true
+			if kept != nil {
+				kept.group = group
+				r = *kept
+			}
 		}
 		g := c.q.groupFor(group)
 		if r.due <= c.t.now && g.free(c.ls.id) && c.q.keyFree(key, c.t.now) {

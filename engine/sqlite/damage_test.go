@@ -206,6 +206,9 @@ func TestFull(t *testing.T) {
 	if forebay.CodeOf(full) != forebay.CodeFull {
 		t.Fatalf("error %v after %d messages", full, sent)
 	}
+	if err := e.Check(ctx); err == nil {
+		t.Log("a row could still be written") // a page in use may have room for it
+	}
 	for left := sent; left > 0; {
 		ds := receive(t, e, 1000)
 		if len(ds) == 0 {
@@ -215,4 +218,27 @@ func TestFull(t *testing.T) {
 		settle(t, e, forebay.Ack, ds...)
 	}
 	send(t, e, messages(100, "after")...)
+	if err := e.Check(ctx); err != nil {
+		t.Errorf("check: %v", err)
+	}
+}
+
+// With less than the reserve free, nothing more is taken, and Check says why.
+func TestReserve(t *testing.T) {
+	cfg := sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db")}
+	e := mustOpen(t, cfg)
+	send(t, e, messages(10, "m")...)
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	cfg.DiskReserve = 1 << 60
+	e = open(t, cfg)
+	ctx := context.Background()
+	if _, err := e.Send(ctx, messages(1, "n")); forebay.CodeOf(err) != forebay.CodeFull {
+		t.Errorf("send: %v", err)
+	}
+	if err := e.Check(ctx); forebay.CodeOf(err) != forebay.CodeFull {
+		t.Errorf("check: %v", err)
+	}
+	settle(t, e, forebay.Ack, receive(t, e, 10)...)
 }

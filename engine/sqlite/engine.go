@@ -66,6 +66,7 @@ var (
 	_ engine.Limiter     = (*Engine)(nil)
 	_ engine.Sizer       = (*Engine)(nil)
 	_ engine.Purger      = (*Engine)(nil)
+	_ engine.Checker     = (*Engine)(nil)
 )
 
 // Open opens the engine and creates its file if there is none. What a former

@@ -190,9 +190,9 @@ func (l *loop) meta(key int64) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = l.db.each("SELECT idx, grp <> 0 AND deliveries = 0 FROM again WHERE key = ?", func(s *sqlite.Stmt) error {
+	err = l.db.each("SELECT idx, grp <> 0 FROM again WHERE key = ?", func(s *sqlite.Stmt) error {
 		if i := int(s.ColumnInt64(0)) & (blockMessages - 1); s.ColumnBool(1) {
-			b.delayed.set(i)
+			b.noted.set(i)
 		} else {
 			b.skip.set(i)
 		}

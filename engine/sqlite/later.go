@@ -149,9 +149,14 @@ func (t *tx) keep(q *queue, r *ref, failures []byte) error {
 		int64(r.group), int64(r.limitKey))
 }
 
-// due reads when a message may be handed out first.
-func (l *loop) due(key int64, idx int) (int64, error) {
-	return l.db.int("SELECT due FROM again WHERE key = ? AND idx = ?", key, int64(idx))
+// kept reads the row of a message; nil: it has none.
+func (l *loop) kept(key int64, idx int) (r *ref, err error) {
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim FROM again WHERE key = ? AND idx = ?`,
+		func(s *sqlite.Stmt) error {
+			r = readRef(s)
+			return nil
+		}, key, int64(idx))
+	return r, err
 }
 
 // failures reads the causes of a message's earlier attempts.

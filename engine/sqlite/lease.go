@@ -19,6 +19,19 @@ type lease struct {
 	until int64 // of the hand-out; each item has its own from then on
 	open  int   // items that are not ended
 	timer timer
+
+	stored   bool // it has a row
+	released bool // the row counts deliveries that were given back since
+}
+
+// holds tells whether any of its messages is still leased, and none is about to be settled.
+func (ls *lease) holds() bool {
+	for i := range ls.items {
+		if ls.items[i].state == itemLeased {
+			return true
+		}
+	}
+	return false
 }
 
 type item struct {
@@ -39,11 +52,24 @@ const (
 // hold makes a claim's lease live.
 func (l *loop) hold(t *tx, ls *lease) {
 	l.leases[ls.id] = ls
-	ls.open = len(ls.items)
+	ls.open, ls.stored = len(ls.items), true
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }
 	l.timers.set(&ls.timer, ls.until)
 	t.claimed = true
 	t.note(t.exec("INSERT INTO lease (id, items) VALUES (?, ?)", ls.id, encodeLease(ls.items)))
+}
+
+// writeLease brings the row of a lease up to date with what this transaction
+// settles: without it, or without the messages that were released, whose hand-out
+// does not count.
+func (t *tx) writeLease(ls *lease) error {
+	switch {
+	case !ls.holds():
+		return t.exec("DELETE FROM lease WHERE id = ?", ls.id)
+	case ls.released:
+		return t.exec("UPDATE lease SET items = ? WHERE id = ?", encodeLease(ls.items), ls.id)
+	}
+	return nil
 }
 
 // expire returns the messages whose time has run out. It is true at once; the
@@ -95,7 +121,9 @@ func (l *loop) end(ls *lease, it *item, back *ref, now int64) {
 	if ls.open == 0 {
 		l.timers.stop(&ls.timer)
 		delete(l.leases, ls.id)
-		l.ended = append(l.ended, ls)
+		if ls.stored {
+			l.ended = append(l.ended, ls)
+		}
 	}
 	var g *group
 	if it.group != 0 {

@@ -293,32 +293,26 @@ func (l *loop) freeLease(t *tx, it leaseItem) error {
 	}
 	r := &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
 	r.group, r.limitKey = routing(b.body(it.idx))
-	b.skip.set(it.idx)
+	if r.group != 0 {
+		b.noted.set(it.idx)
+	} else {
+		b.skip.set(it.idx)
+	}
 	return t.exec(`INSERT INTO again (key, idx, queue, due, ord, sent_at, attempts, deliveries, grp, lim)
 		VALUES (?1, ?2, ?3, 0, ?4, ?5, 0, ?6, ?7, ?8)
 		ON CONFLICT DO UPDATE SET deliveries = max(deliveries, ?6)`,
 		r.key, int64(r.idx), q.id, r.ord, r.sentAt, int64(it.deliveries), int64(r.group), int64(r.limitKey))
 }
 
-func (l *loop) loadAgain(t *tx) error {
+// loadAgain counts. The rows themselves are loaded when they are due; those of
+// groups when their lane comes to them, so that the order is that of sending.
+func (l *loop) loadAgain(*tx) error {
 	for _, q := range l.byID {
 		var err error
 		if q.delayed, err = l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", q.id); err != nil {
 			return err
 		}
 		if err := q.findNext(l); err != nil {
-			return err
-		}
-		// Those that were never handed out are left to their lane.
-		err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, grp FROM again
-			WHERE queue = ? AND grp <> 0 AND deliveries > 0`,
-			func(s *sqlite.Stmt) error {
-				r := readRef(s)
-				r.group = uint64(s.ColumnInt64(8))
-				q.groupFor(r.group).put(l, q, r, t.now)
-				return nil
-			}, q.id)
-		if err != nil {
 			return err
 		}
 	}

@@ -94,6 +94,7 @@ func (o *settle) apply(t *tx) error {
 			continue
 		}
 		it.state = itemSettling
+		t.touch(ls)
 		o.done = append(o.done, settled{ls: ls, it: it, v: o.in[i].Verdict})
 		if err := o.one(t, &o.in[i], &o.done[len(o.done)-1]); err != nil {
 			return err
@@ -103,6 +104,13 @@ func (o *settle) apply(t *tx) error {
 		}
 	}
 	return nil
+}
+
+func (t *tx) touch(ls *lease) {
+	if t.touched == nil {
+		t.touched = map[*lease]struct{}{}
+	}
+	t.touched[ls] = struct{}{}
 }
 
 // one writes what becomes of one message.
@@ -117,20 +125,36 @@ func (o *settle) one(t *tx, s *forebay.Settlement, d *settled) error {
 		}
 		return t.finish(d.it)
 	}
-	var failures []byte
-	if s.Verdict == forebay.Retry {
-		r.attempts++
-		var err error
-		if failures, err = t.failed(&d.it.ref, s.Cause); err != nil {
-			return err
-		}
-	}
+	d.back = &r
 	if r.due = 0; s.After > 0 {
 		r.due = t.now + int64(s.After)
 	}
+	if s.Verdict == forebay.Release {
+		r.deliveries-- // this one
+		return t.release(q, d.ls, &r)
+	}
+	r.attempts++
+	failures, err := t.failed(&d.it.ref, s.Cause)
+	if err != nil {
+		return err
+	}
 	r.stored = true
-	d.back = &r
 	return t.keep(q, &r, failures)
+}
+
+// release gives a hand-out back. A message that is then as if it had never been
+// handed out needs no row.
+func (t *tx) release(q *queue, ls *lease, r *ref) error {
+	ls.released = true
+	had := r.stored
+	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0
+	switch {
+	case r.stored:
+		return t.keep(q, r, nil)
+	case had:
+		return t.exec("DELETE FROM again WHERE key = ? AND idx = ?", r.key, int64(r.idx))
+	}
+	return nil
 }
 
 // finish takes a message out of the store.

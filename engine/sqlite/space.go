@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"os"
 	"syscall"
 	"time"
@@ -37,6 +38,19 @@ func (l *loop) space(now int64) error {
 		l.spaceErr = e
 	}
 	return l.spaceErr
+}
+
+// Check tells whether messages can be stored durably now, by storing something.
+func (e *Engine) Check(ctx context.Context) error { return e.submit(ctx, &probe{}) }
+
+// probe is the op of Check.
+type probe struct{ change }
+
+func (*probe) apply(t *tx) error {
+	if err := t.l.space(t.now); err != nil {
+		return err
+	}
+	return t.exec("INSERT INTO meta (name, value) VALUES ('probe', ?1) ON CONFLICT DO UPDATE SET value = ?1", t.now)
 }
 
 // size counts pages that messages have left as free: Send writes there first.

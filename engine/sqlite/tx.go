@@ -24,14 +24,15 @@ type tx struct {
 
 	hint    int // size of the block that may be needed
 	seq     int64
-	queues  map[string]*queue  // made by this transaction
-	open    map[int64]*builder // the block that is being filled, by lane
-	made    []*builder         // all blocks
-	ids     map[digest]*entry  // sent by this transaction
-	settled map[*block]*bitmap // what is settled by this transaction
-	claims  []*receive         // served
-	gone    []*lease           // ended
-	failure error              // of a write that nobody waits for
+	queues  map[string]*queue   // made by this transaction
+	open    map[int64]*builder  // the block that is being filled, by lane
+	made    []*builder          // all blocks
+	ids     map[digest]*entry   // sent by this transaction
+	settled map[*block]*bitmap  // what is settled by this transaction
+	claims  []*receive          // served
+	gone    []*lease            // ended by time
+	touched map[*lease]struct{} // of which messages are settled
+	failure error               // of a write that nobody waits for
 }
 
 func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024} }
@@ -72,6 +73,11 @@ func (t *tx) commit() error {
 	}
 	for _, ls := range t.gone {
 		if err := t.exec("DELETE FROM lease WHERE id = ?", ls.id); err != nil {
+			return err
+		}
+	}
+	for ls := range t.touched {
+		if err := t.writeLease(ls); err != nil {
 			return err
 		}
 	}
@@ -218,6 +224,9 @@ func (t *tx) publish() {
 	for b, marks := range t.settled {
 		l.publishMarks(b, marks)
 	}
+	for ls := range t.touched {
+		ls.stored = ls.holds()
+	}
 	for _, b := range t.made {
 		l.publishBlock(b, t.now)
 	}
@@ -241,7 +250,7 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	for _, r := range b.delayed {
 		q.delay(r.due, now)
 		if r.group != 0 { // its group's order lets the lane come to it first
-			blk.delayed.set(r.idx)
+			blk.noted.set(r.idx)
 			continue
 		}
 		blk.skip.set(r.idx)
@@ -252,13 +261,16 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	l.touch(q)
 }
 
-// encodeLease says what a lease holds: for each message its block, index and
+// encodeLease says what a lease still holds: for each message its block, index and
 // the number of this delivery.
 func encodeLease(items []item) []byte {
 	var b []byte
 	last := int64(0)
 	for i := range items {
 		r := &items[i].ref
+		if items[i].state != itemLeased {
+			continue
+		}
 		b = binary.AppendVarint(b, r.key-last)
 		b = binary.AppendUvarint(b, uint64(r.idx))
 		b = binary.AppendUvarint(b, uint64(r.deliveries))

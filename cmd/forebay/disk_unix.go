@@ -19,3 +19,7 @@ func openFiles() (uint64, error) {
 	err := unix.Getrlimit(unix.RLIMIT_NOFILE, &r)
 	return uint64(r.Cur), err
 }
+
+// keepPrivate makes what this process creates readable by its owner only: a data
+// folder that others may enter still holds what users did.
+func keepPrivate() { unix.Umask(0o077) }

@@ -53,6 +53,7 @@ func run(args []string) int {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, lookup: os.LookupEnv,
 		terminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
+	keepPrivate()
 	return p.run(args)
 }
 

@@ -26,6 +26,8 @@ func TestPostgres(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 
+	foreign(t, url)
+
 	p := start(t, t.TempDir(), "--set", "sink.url="+url, "--set", "sink.batchAge=10ms")
 	c := newCrowd()
 	c.post(t.Context(), p.url, "before")
@@ -45,7 +47,7 @@ func TestPostgres(t *testing.T) {
 	if err := repeatedly(t.Context(), func() error { return rows(1) }); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := doctor(); err != nil || !strings.Contains(out, "table events") {
+	if out, err := doctor(); err != nil || !strings.Contains(out, "table events in version") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err := exec.Command("forebay", "events", "where", "before", "--data", p.dir).CombinedOutput()
@@ -75,5 +77,29 @@ func TestPostgres(t *testing.T) {
 	p.wait(t)
 	if log := p.log.String(); strings.Contains(log, pg.Password()) {
 		t.Errorf("the password is in the log: %s", log)
+	}
+}
+
+// foreign checks that a table that somebody else made is left alone, in one line.
+func foreign(t *testing.T, url string) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	if _, err := conn.Exec(t.Context(), "CREATE TABLE events (id int)"); err != nil {
+		t.Fatal(err)
+	}
+	out := refused(t, exec.Command("forebay", "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--set", "sink.url="+url))
+	if !strings.Contains(out, "events") || strings.Count(out, "\n") > 2 {
+		t.Errorf("%s", out)
+	}
+	said, err := exec.Command("forebay", "doctor", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--set", "sink.url="+url).CombinedOutput()
+	if err == nil || !strings.Contains(string(said), "made by another program") {
+		t.Errorf("%v: %s", err, said)
+	}
+	if _, err := conn.Exec(t.Context(), "DROP TABLE events"); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -46,10 +46,10 @@ func (s *server) openSink() error {
 	return nil
 }
 
-// sinkError tells a setting that is wrong from a database that cannot be used.
+// sinkError tells an address that is wrong from a database that cannot be used.
 func sinkError(err error) error {
 	var e *forebay.Error
-	if errors.As(err, &e) && e.Code == forebay.CodeInvalid {
+	if errors.As(err, &e) && e.Field == "DATABASE_URL" {
 		return usage(err)
 	}
 	return cannotStart(err)

@@ -190,8 +190,14 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir)
-	if info, err := os.Stat(serverPath(dir)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("server.json, which holds a token: %v, %v", info, err)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files { // events, and a token
+		if info, err := f.Info(); err == nil && info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s can be read by others: %s", f.Name(), info.Mode())
+		}
 	}
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)

@@ -50,3 +50,5 @@ func mustOpen(t testing.TB, cfg sqlite.Config) *sqlite.Engine {
 	}
 	return e
 }
+
+func BenchmarkSuite(b *testing.B) { enginetest.Benchmark(b, fileHarness()) }

@@ -119,7 +119,6 @@ func (s *server) openQueue() error {
 		Path:           s.path(queueFile),
 		Durability:     durability,
 		DedupRetention: s.settings.Ingest.DedupWindow,
-		DiskReserve:    settleReserve(s.settings.Data.Reserve),
 		Logger:         s.log.With("part", "queue"),
 	})
 	if err != nil {
@@ -134,16 +133,6 @@ func (s *server) openQueue() error {
 	}
 	s.closing(s.broker.Close)
 	return nil
-}
-
-// settleReserve is what the queue itself leaves free, below what the edge does, so
-// that what waits can still be settled on a full disk.
-func settleReserve(reserve int64) int64 {
-	const most = 64 << 20
-	if reserve == 0 {
-		return -1 // none
-	}
-	return min(reserve, most)
 }
 
 func policies(s *config.Settings) map[string]broker.Policy {

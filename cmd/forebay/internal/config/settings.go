@@ -130,7 +130,7 @@ func (s *Settings) dataTable() []*setting {
 		{key: "data.durability", value: choice(&v.Durability, "full", "process"),
 			doc: "With full, what was answered with 202 survives a power loss; with process, a crash of the program only, and it is faster."},
 		{key: "data.reserve", value: size(&v.Reserve, 256*mib, 0, 1000*gib),
-			doc: "Disk space to leave free. With less, events are answered with 503 until there is room."},
+			doc: "Disk space to leave free. With less, events are answered with 503 until there is room. The queue keeps 64MiB in any case, so that what waits can be settled."},
 	}
 }
 

@@ -1,6 +1,7 @@
 package forebay_test
 
 import (
+	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -9,6 +10,8 @@ import (
 )
 
 // The documents are held to the code where a test can do that.
+
+var update = flag.Bool("update", false, "write the settings into docs/settings.md")
 
 var docFiles = []string{"*.md", "docs/*.md", "examples/*/*.md", "bench/*.md"}
 
@@ -44,9 +47,15 @@ func TestSettingsAreDocumentedAsTheyAre(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(doc), "```yaml\n")
-	block, _, _ := strings.Cut(rest, "```")
-	if strings.TrimSpace(block) != strings.TrimSpace(string(example)) {
-		t.Error("the block of docs/settings.md is not what `forebay config --example` prints")
+	head, rest, _ := strings.Cut(string(doc), "```yaml\n")
+	block, tail, _ := strings.Cut(rest, "```")
+	if block == string(example) {
+		return
+	}
+	if !*update {
+		t.Fatal("the block of docs/settings.md is not what `forebay config --example` prints: go test -run Settings -update . writes it")
+	}
+	if err := os.WriteFile("docs/settings.md", []byte(head+"```yaml\n"+string(example)+"```"+tail), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

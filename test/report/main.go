@@ -24,7 +24,12 @@ type event struct {
 type report struct {
 	passed, failed int
 	skipped        []string
+	unwell         map[string]bool             // packages with a test that failed
 	output         map[string]*strings.Builder // of running tests and packages
+}
+
+func newReport() *report {
+	return &report{unwell: map[string]bool{}, output: map[string]*strings.Builder{}}
 }
 
 func main() {
@@ -32,7 +37,7 @@ func main() {
 	if len(os.Args) > 1 {
 		name = os.Args[1]
 	}
-	r := report{output: map[string]*strings.Builder{}}
+	r := newReport()
 	if err := r.read(os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
@@ -91,7 +96,10 @@ func (r *report) add(e event, out io.Writer) {
 func (r *report) ended(e event, key string, out io.Writer) {
 	failed := e.Action == "fail" || e.Action == "build-fail"
 	if failed {
-		r.failed++
+		if e.Test != "" || !r.unwell[e.Package] { // a package fails with its tests, or by itself
+			r.failed++
+			r.unwell[e.Package] = true
+		}
 		if text := r.output[key]; text != nil {
 			fmt.Fprint(out, text)
 		}

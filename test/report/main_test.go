@@ -30,13 +30,13 @@ func TestReport(t *testing.T) {
 		hides    string
 	}{
 		{"good", good, true, []string{"ok    p 0.2s", "x: 1 passed, 0 failed, 0 skipped"}, "noise"},
-		{"a failure is shown whole", good + bad, false, []string{"what went wrong", "FAIL  p", "x: 1 passed, 2 failed"}, "noise"},
+		{"a failure is shown whole", good + bad, false, []string{"what went wrong", "FAIL  p", "x: 1 passed, 1 failed"}, "noise"},
 		{"a skip fails", good + skipped, false, []string{"skipped, which no test may: p TestC"}, "noise"},
 		{"no test fails", "", false, []string{"x: 0 passed, 0 failed"}, "noise"},
 		{"a build that fails", good + unbuilt, false, []string{"undefined: x"}, "noise"},
 		{"a line that is not understood", "go: cannot find main module\n" + good, true, []string{"go: cannot find main module"}, "noise"},
 	} {
-		r := report{output: map[string]*strings.Builder{}}
+		r := newReport()
 		var out strings.Builder
 		if err := r.read(strings.NewReader(c.in), &out); err != nil {
 			t.Fatal(err)

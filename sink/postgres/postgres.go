@@ -144,7 +144,12 @@ func poolConfig(databaseURL string) (*pgxpool.Config, error) {
 		return nil, e
 	}
 	cc := pc.ConnConfig
-	cc.ConnectTimeout = min(cc.ConnectTimeout, connectTimeout)
+	if cc.ConnectTimeout == 0 || cc.ConnectTimeout > connectTimeout { // 0: none
+		cc.ConnectTimeout = connectTimeout
+	}
+	if cc.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		cc.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe // prepares nothing in the session
+	}
 	if cc.RuntimeParams["application_name"] == "" {
 		cc.RuntimeParams["application_name"] = "forebay"
 	}

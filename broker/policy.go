@@ -12,8 +12,9 @@ import (
 )
 
 // Policy says how often and how fast a queue's messages are tried again. What a
-// message says in its own Limits goes first. Every hand-out counts as a delivery,
-// also one that is released or snoozed: who snoozes often raises Deliveries.
+// message says in its own Limits goes first. A hand-out that was released or snoozed
+// does not count as a delivery, but on engines that count every one (invariant 5
+// of package engine): who snoozes often there raises Deliveries.
 type Policy struct {
 	Attempts   int           // failed attempts before a message is dead; 0: forebay.DefaultAttempts
 	Deliveries int           // hand-outs before it is poison; 0: twice the attempts, at least forebay.DefaultDeliveries

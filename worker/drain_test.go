@@ -179,6 +179,30 @@ func TestEngineThatIgnoresItsContext(t *testing.T) {
 	})
 }
 
+// A renewal that hangs does not hold the last verdicts up, however long the lease.
+func TestDrainDuringARenewalThatHangs(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(s *stand) {
+		s.hooks.extend = func(ctx context.Context, _ []forebay.Receipt, _ time.Duration) ([]error, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		s.send(named("m", 1, "")...)
+		// The first renewal is made between the third and the fourth hour.
+		s.run(worker.Config{Lease: 12 * time.Hour, Handler: pausing(4 * time.Hour)})
+		pass(4*time.Hour - time.Second)
+		s.stop()
+		began := time.Now()
+		if err := <-s.ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if d := time.Since(began); d > time.Minute {
+			t.Errorf("the drain took %s", d)
+		}
+		s.want("verdicts", s.verdicts(), "[m1:ack]")
+	})
+}
+
 // What an open receive still brings is released.
 func TestReceiveThatBringsSomethingLate(t *testing.T) {
 	t.Parallel()

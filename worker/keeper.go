@@ -139,6 +139,9 @@ func (k *keeper) collect() []*item {
 	return due
 }
 
+// extendTimeout bounds one call, which verdicts of the same items wait for.
+const extendTimeout = 10 * time.Second
+
 // margin is how much before its end a lease that cannot be renewed is given up,
 // so that the handler stops before another one begins.
 func (k *keeper) margin() time.Duration { return k.lease / 50 }
@@ -162,7 +165,7 @@ func (k *keeper) extend(due []*item) {
 	}
 	before := time.Now() // the lease counts from the call, at the earliest
 	left := due[0].deadline.Sub(before) - k.margin()
-	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, k.margin()), k.lease/3))
+	ctx, cancel := context.WithTimeout(context.Background(), min(max(left, k.margin()), k.lease/3, extendTimeout))
 	errs, err := k.b.Extend(ctx, receipts, k.lease)
 	cancel()
 	if err != nil {

@@ -71,19 +71,22 @@ func (l *Limits) check() error {
 
 // Times of an http.Server that carries the edge. They stop clients that send one
 // byte at a time: such a client holds a connection and a few KiB, for so long.
-// There is no ReadTimeout and no WriteTimeout, since they would end the streams of
-// other routes; the edge sets a deadline for each body and each long answer.
+// ReadTimeout is for a body that is answered unread (a wrong key, a GET with a
+// body): net/http waits for the rest of it before it writes the answer. It ends with
+// the body, so it costs long handlers and streams nothing. The edge sets a deadline
+// of its own for each body that it reads and each long answer, so there is no
+// WriteTimeout, which would end the streams of other routes.
 const (
 	ReadHeaderTimeout = 5 * time.Second
+	ReadTimeout       = 15 * time.Second
 	IdleTimeout       = 75 * time.Second
 	MaxHeaderBytes    = 16 << 10
 
-	bodyTimeout  = 15 * time.Second
 	slowestBody  = 16 << 10 // bytes a second; a large body may take this pace at worst
 	writeTimeout = 30 * time.Second
 )
 
 // bodyTime is how long a body of so many bytes may take to arrive.
 func bodyTime(size int64) time.Duration {
-	return bodyTimeout + time.Duration(size/slowestBody)*time.Second
+	return ReadTimeout + time.Duration(size/slowestBody)*time.Second
 }

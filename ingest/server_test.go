@@ -3,25 +3,31 @@ package ingest_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	cloudevents "github.com/cloudevents/sdk-go/v2"
 	cehttp "github.com/cloudevents/sdk-go/v2/protocol/http"
 
 	"github.com/forebayhq/forebay/ingest"
+	"github.com/forebayhq/forebay/keyring"
 )
 
 // serve puts the edge behind a real server on loopback.
 func (r *rig) serve() *httptest.Server {
 	s := httptest.NewUnstartedServer(r.mux)
 	s.Config.ReadHeaderTimeout = ingest.ReadHeaderTimeout
+	s.Config.ReadTimeout = ingest.ReadTimeout
 	s.Config.IdleTimeout = ingest.IdleTimeout
 	s.Config.MaxHeaderBytes = ingest.MaxHeaderBytes
 	s.Start()
@@ -138,6 +144,60 @@ func TestABodyThatBreaksOffLeavesNothing(t *testing.T) {
 		t.Error("something was left behind")
 	}
 }
+
+// Whatever a client announces and does not send, its connection ends: also where the
+// answer needs no body and net/http waits for the rest of it before it answers.
+func TestABodyThatNeverComesEndsTheConnection(t *testing.T) {
+	for _, head := range []string{
+		"POST /ingest/event HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n{",
+		"POST /ingest/event HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n",
+		"POST /ingest/event HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\nX-Write-Key: wrong\r\n\r\n",
+		"OPTIONS /ingest/event HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n",
+		"GET /v1/projects/k/settings HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n",
+		"GET /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 300\r\n\r\n",
+		"POST /ingest/event HTTP/1.1\r\nHost: x\r\n",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.key(keyring.Spec{})
+			s := &http.Server{Handler: r.mux, ReadHeaderTimeout: ingest.ReadHeaderTimeout, ReadTimeout: ingest.ReadTimeout, IdleTimeout: ingest.IdleTimeout}
+			defer s.Close()
+			near, far := net.Pipe()
+			go s.Serve(&oneConn{conn: far, closed: make(chan struct{})})
+			if _, err := io.WriteString(near, head); err != nil {
+				t.Fatal(err)
+			}
+			near.SetReadDeadline(time.Now().Add(5 * time.Minute))
+			if _, err := io.ReadAll(near); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%q holds its connection for more than five minutes", head)
+			}
+			near.Close()
+		})
+	}
+}
+
+// oneConn is a listener with one connection.
+type oneConn struct {
+	conn   net.Conn
+	once   sync.Once
+	closed chan struct{}
+}
+
+func (l *oneConn) Accept() (net.Conn, error) {
+	if c := l.conn; c != nil {
+		l.conn = nil
+		return c, nil
+	}
+	<-l.closed
+	return nil, net.ErrClosed
+}
+
+func (l *oneConn) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
 
 // What says that it is too large is refused before it is sent.
 func TestALargeBodyIsRefusedByItsLength(t *testing.T) {

@@ -16,7 +16,7 @@ func secretOf(r *http.Request) string {
 		return v[0]
 	}
 	if v := r.Header["Authorization"]; len(v) > 0 {
-		if token, ok := strings.CutPrefix(v[0], "Bearer "); ok {
+		if scheme, token, _ := strings.Cut(v[0], " "); strings.EqualFold(scheme, "Bearer") {
 			return strings.TrimSpace(token)
 		}
 		if user, password, ok := r.BasicAuth(); ok {
@@ -44,7 +44,7 @@ func (c *call) authenticate(secret string) (known bool, p *problem) {
 	}
 	key, err := keys.Authenticate(secret, keyring.ScopeIngest)
 	if err != nil {
-		return false, problemOf(err, 0)
+		return false, keyProblem(err, 0)
 	}
 	c.key = key
 	if origin := c.r.Header["Origin"]; len(origin) > 0 && !key.AllowsOrigin(origin[0]) {
@@ -71,7 +71,7 @@ func (c *call) authenticateBody() *problem {
 	known, p := c.authenticate(secret)
 	if p == nil && !known {
 		_, err := c.edge.cfg.Keys.Authenticate("", keyring.ScopeIngest)
-		p = problemOf(err, 0)
+		p = keyProblem(err, 0)
 	}
 	return p
 }
@@ -92,7 +92,7 @@ func (c *call) spend(events int) *problem {
 	}
 	h, _ := c.edge.holds.LoadOrStore(c.key.ID, new(hold))
 	h.(*hold).until.Store(c.received.Add(min(wait, longestHold)).UnixNano())
-	return problemOf(err, wait)
+	return keyProblem(err, wait)
 }
 
 // onHold answers a key that has just been over its rate. A smaller batch might

@@ -28,6 +28,7 @@ func TestAKeyIsFoundWhereverClientsPutIt(t *testing.T) {
 		{"basic password", "/ingest/event", anEvent, []string{basic("", secret)}, 202},
 		{"bearer", "/ingest/event", anEvent, []string{"Authorization: Bearer " + secret}, 202},
 		{"header", "/ingest/event", anEvent, []string{"X-Write-Key: " + secret}, 202},
+		{"bearer in lower case", "/ingest/event", anEvent, []string{"Authorization: bearer " + secret}, 202},
 		{"query", "/ingest/event?writeKey=" + secret, anEvent, nil, 202},
 		{"single body", "/ingest/event", `{"eventType":"a","payload":{},"writeKey":"` + secret + `"}`, nil, 202},
 		{"envelope", "/ingest/batch", `{"batch":[` + anEvent + `],"writeKey":"` + secret + `"}`, nil, 202},
@@ -64,6 +65,38 @@ func TestAKeyIsFoundWhereverClientsPutIt(t *testing.T) {
 	_, admin := r.key(keyring.Spec{Scopes: []keyring.Scope{keyring.ScopeAdmin}})
 	if status, answer := r.post("/ingest/event", anEvent, "X-Write-Key: "+admin); status != 401 || !strings.Contains(answer, "scope") {
 		t.Errorf("wrong scope: got %d %s", status, answer)
+	}
+}
+
+// Segment's web SDK puts the key into each event of a batch, too.
+func TestKeysAreNotStored(t *testing.T) {
+	r := newRig(t, nil)
+	_, secret := r.key(keyring.Spec{})
+	auth := "X-Write-Key: " + secret
+	for path, body := range map[string]string{
+		"/v1/b":               `{"batch":[{"type":"page","writeKey":"KEY"},{"writeKey":"KEY","type":"nonsense"}],"writeKey":"KEY"}`,
+		"/v1/batch":           `{"type":"page","writeKey":"KEY"}` + "\n" + `{"type":"page","writeKey":"KEY"}`,
+		"/v1/p":               `{"writeKey":"KEY"}`,
+		"/ingest/event":       `{"eventType":"a","payload":{},"writeKey":"KEY"}`,
+		"/ingest/batch":       `[{"eventType":"a","writeKey":"KEY"}]`,
+		"/ingest/cloudevents": `{"specversion":"1.0","id":"1","source":"s","type":"a","writeKey":"KEY"}`,
+	} {
+		if status, answer := r.post(path, strings.ReplaceAll(body, "KEY", secret), auth); status >= 300 {
+			t.Errorf("%s: got %d %s", path, status, answer)
+		}
+	}
+	if len(r.queue.msgs) != 6 || len(r.badRows()) != 2 {
+		t.Errorf("%d queued, %d bad rows", len(r.queue.msgs), len(r.badRows()))
+	}
+	for _, m := range r.queue.msgs {
+		if strings.Contains(string(m.Payload), secret) {
+			t.Errorf("a key in %s", m.Payload)
+		}
+	}
+	for _, row := range r.badRows() {
+		if strings.Contains(string(row.Bytes), secret) {
+			t.Errorf("a key in the bad row %s", row.Bytes)
+		}
 	}
 }
 

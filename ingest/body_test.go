@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -84,6 +85,7 @@ func TestBodiesAreWhatTheirBytesSay(t *testing.T) {
 		{"too many lines", strings.Repeat("{}\n", 2501), nil, 413, "too_many_events"},
 		{"as many as allowed", "[" + strings.TrimSuffix(strings.Repeat("1,", 2500), ",") + "]", nil, 202, `"rejected":2500`},
 		{"deflate", "x\x9c", []string{"Content-Encoding: deflate"}, 415, "unsupported_encoding"},
+		{"two batches", `{"batch":` + batch + `,"batch":` + batch + `}`, nil, 400, "twice"},
 		{"form", "data=eyJ9", nil, 400, "not JSON"},
 		{"only space", "  \n ", nil, 400, "empty"},
 	} {
@@ -192,6 +194,10 @@ func TestWhatIsInFlightIsBounded(t *testing.T) {
 	if status != 503 || header.Get("Retry-After") != "1" || len(r.queue.msgs) != 0 {
 		t.Errorf("got %d %s", status, answer)
 	}
+	// Items of two bytes take more than their bytes.
+	if status, answer := r.post("/ingest/batch", "["+strings.Repeat("1,", 2499)+"1]"); status != 503 || len(r.badRows()) != 0 {
+		t.Errorf("got %d %s", status, answer)
+	}
 	for range 20 { // nothing of it stays taken
 		if status, answer := r.post("/ingest/batch", events(5, 80_000)); status != 202 {
 			t.Fatalf("got %d %s", status, answer)
@@ -214,5 +220,37 @@ func TestTheContextOfABatchIsBounded(t *testing.T) {
 	}
 	if s := string(r.queue.events[1].Payload); s != `{"type":"page","context":7}` {
 		t.Errorf("payload %.200s", s)
+	}
+}
+
+// A context of many members is merged in one pass: this took minutes and hundreds
+// of gigabytes of copies.
+func TestAContextOfManyMembersIsMergedOnce(t *testing.T) {
+	r := newRig(t, func(c *ingest.Config) { c.Limits.WireBytes = 4 << 20 })
+	var context strings.Builder
+	for i := range 100_000 {
+		fmt.Fprintf(&context, `"m%d":1,`, i)
+	}
+	body := `{"batch":[{"type":"page","context":{"own":1}},{"type":"page","context":{}}],"context":{` + context.String() + `"own":2}}`
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	status, answer := r.post("/v1/batch", body)
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; status != 200 || took > 256<<20 {
+		t.Errorf("got %d %s with %d MiB of memory", status, answer, took>>20)
+	}
+	for _, row := range r.badRows() {
+		if !strings.Contains(row.Reason, "bytes") || len(row.Bytes) < 1_000_000 && !row.Cut {
+			t.Errorf("%s: %s", row.Code, row.Reason)
+		}
+	}
+	small := `{"batch":[{"type":"page","context":{"own":1}},{"type":"page","context":{ }}],"context":{"own":2,"b":[3]}}`
+	if status, answer := r.post("/v1/batch", small); status != 200 || len(r.queue.events) != 2 {
+		t.Fatalf("got %d %s", status, answer)
+	}
+	for i, want := range []string{`{"type":"page","context":{"own":1,"b":[3]}}`, `{"type":"page","context":{ "own":2,"b":[3]}}`} {
+		if got := string(r.queue.events[i].Payload); got != want {
+			t.Errorf("payload %s, want %s", got, want)
+		}
 	}
 }

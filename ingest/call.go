@@ -50,6 +50,10 @@ func (c *call) take(n int64) bool {
 	return true
 }
 
+// itemOverhead is what an item takes beside its bytes: its message or bad row, its
+// result, its part of the answer. An item of two bytes costs hundreds.
+const itemOverhead = 768
+
 // keptBuffer is the largest buffer that goes back to the pool.
 const keptBuffer = 1 << 20
 
@@ -93,10 +97,13 @@ func (c *call) reset() {
 // judge gives each item its verdict: a message, or a bad row with the reason.
 func (c *call) judge() *problem {
 	sent := c.env.sentTime()
+	if p := c.dropKeys(); p != nil {
+		return p
+	}
 	if p := c.mergeEnvelope(); p != nil {
 		return p
 	}
-	size := int64(0)
+	size := int64(len(c.items)) * itemOverhead
 	for i := range c.items {
 		size += int64(len(c.items[i].raw))
 	}
@@ -200,11 +207,11 @@ func (c *call) cutPayloads() {
 // reject notes why an item is refused. Its bytes are copied: the store may still
 // read them when this call has ended.
 func (c *call) reject(i int, id string, f *fault) {
-	raw := without(c.items[i].raw, "writeKey") // only hashes of keys are stored
+	raw := c.items[i].raw
 	c.bad = append(c.bad, badrow.Row{
 		At: c.received, KeyID: c.key.ID, Dialect: c.dialect.rowName(), Index: i, EventID: id,
 		Code: f.code, Pointer: f.pointer, Reason: f.message,
-		Bytes: append([]byte(nil), raw[:min(len(raw), badrow.MaxRowBytes)]...),
+		Bytes: append([]byte(nil), raw[:min(len(raw), badrow.MaxRowBytes)]...), Cut: len(raw) > badrow.MaxRowBytes,
 	})
 	c.results = append(c.results, Result{Index: i, ID: id, Status: Rejected, Code: f.code, Pointer: f.pointer, Message: f.message})
 	c.rejected++
@@ -235,8 +242,8 @@ func (c *call) store(ctx context.Context) *problem {
 // so the buffers do not go back to the pool.
 func (c *call) failed(err error) *problem {
 	c.msgs, c.payloads, c.bad = nil, nil, nil
-	c.edge.logFailure(err)
-	return problemOf(err, c.edge.gate.wait())
+	c.edge.outage.failed(err, c.received)
+	return storeProblem(err, c.edge.gate.wait())
 }
 
 // settle takes the verdicts of the queue. One that is not of the event's own
@@ -258,12 +265,12 @@ func (c *call) settle(ctx context.Context, sent []forebay.SendResult) *problem {
 			return c.failed(s.Err)
 		}
 	}
-	if len(c.bad) == late {
-		return nil
+	if len(c.bad) > late {
+		if err := c.edge.cfg.Bad.Put(ctx, c.bad[late:]); err != nil {
+			return c.failed(err)
+		}
 	}
-	if err := c.edge.cfg.Bad.Put(ctx, c.bad[late:]); err != nil {
-		return c.failed(err)
-	}
+	c.edge.outage.stored(c.received)
 	return nil
 }
 

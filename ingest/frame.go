@@ -103,11 +103,12 @@ func startsObject(b []byte) bool {
 
 // unwrap looks for a batch in a single object and makes its items the request's.
 func (c *call) unwrap(object []byte) *problem {
-	e := &c.env
+	e, batches := &c.env, 0
 	end := frameObject(object, 0, func(name, value []byte) {
 		switch string(name) {
 		case "batch":
 			e.batch = value
+			batches++
 		case "writeKey":
 			e.writeKey = value
 		case "sentAt":
@@ -124,6 +125,9 @@ func (c *call) unwrap(object []byte) *problem {
 	}
 	if end < 0 {
 		return unreadable("the object around the batch is damaged")
+	}
+	if batches > 1 {
+		return unreadable("batch appears twice; one array is allowed")
 	}
 	if e.batch[0] != '[' {
 		return unreadable("batch is " + kindOf(e.batch) + "; an array is needed")

@@ -84,6 +84,7 @@ type Edge struct {
 	calls     sync.Pool
 	inflaters inflaters
 	holds     sync.Map // key id → *hold; bounded by the keys that exist
+	outage    outage
 }
 
 // New makes an edge. It names all problems of the configuration at once.
@@ -115,6 +116,7 @@ func New(cfg Config) (*Edge, error) {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "ingest: new", "%w", err)
 	}
 	e := &Edge{cfg: cfg, budget: budget{most: cfg.Limits.InFlightBytes}}
+	e.outage.logger = cfg.Logger
 	e.gate = gate{load: cfg.Load, queue: cfg.Queue, limits: cfg.Admission, logger: cfg.Logger}
 	return e, nil
 }
@@ -135,13 +137,5 @@ func (e *Edge) Register(mux *http.ServeMux) {
 	for _, path := range []string{"/v1/projects/{key}/settings", "/sourceConfig/", "/sourceConfig"} {
 		mux.HandleFunc("GET "+path, e.settings)
 		mux.HandleFunc("OPTIONS "+path, e.preflight)
-	}
-}
-
-// logFailure notes what kept events from being stored. A client that has gone is
-// no failure of ours.
-func (e *Edge) logFailure(err error) {
-	if !errors.Is(err, context.Canceled) {
-		e.cfg.Logger.Error("events could not be stored", "error", err)
 	}
 }

@@ -19,16 +19,26 @@ func (e *envelope) sentTime() time.Time {
 	return t
 }
 
-// mergeEnvelope gives each item of a Segment batch the context and integrations
-// of the batch; what an item says itself stands. It also takes the write key out
-// of a single event: a key must not end in the database.
-func (c *call) mergeEnvelope() *problem {
-	if c.dialect.name != "segment" {
-		return nil
-	}
-	if c.single {
-		one := &c.items[0]
+// dropKeys takes the write key out of the events: some SDKs put it into each one,
+// and a key must end neither in the database nor among the bad rows.
+func (c *call) dropKeys() *problem {
+	for i := range c.items {
+		one := &c.items[i]
+		if !isObject(one.raw) || !bytes.Contains(one.raw, []byte(`"writeKey"`)) {
+			continue
+		}
+		if !c.take(int64(len(one.raw))) { // of the copy
+			return outOfMemory()
+		}
 		one.raw = without(one.raw, "writeKey")
+	}
+	return nil
+}
+
+// mergeEnvelope gives each item of a Segment batch the context and integrations
+// of the batch; what an item says itself stands.
+func (c *call) mergeEnvelope() *problem {
+	if c.dialect.name != "segment" || c.single {
 		return nil
 	}
 	context, integrations := c.env.context, c.env.integrations
@@ -76,22 +86,30 @@ func withDefault(raw []byte, name string, value []byte) []byte {
 	return slices.Concat(raw[:at], merged, raw[at+len(own):])
 }
 
-// mergeObjects adds to own the members of more that it does not have.
+// mergeObjects adds to own the members of more that it does not have, in one pass:
+// both may have a hundred thousand.
 func mergeObjects(own, more []byte) []byte {
 	if !isObject(own) {
 		return own
 	}
-	var names [][]byte
-	if frameObject(own, 0, func(n, _ []byte) { names = append(names, n) }) < 0 || len(names) > maxMembers {
+	have := map[string]bool{}
+	if frameObject(own, 0, func(n, _ []byte) { have[string(n)] = true }) < 0 {
 		return own
 	}
-	out := own
+	own = trimSpace(own)
+	out := append(make([]byte, 0, len(own)+len(more)), own[:len(own)-1]...)
+	empty := len(have) == 0
 	frameObject(more, 0, func(n, v []byte) {
-		if !slices.ContainsFunc(names, func(have []byte) bool { return bytes.Equal(have, n) }) {
-			out = withMember(out, `"`+string(n)+`":`, v)
+		if have[string(n)] {
+			return
 		}
+		if !empty {
+			out = append(out, ',')
+		}
+		empty = false
+		out = append(append(append(append(out, '"'), n...), `":`...), v...)
 	})
-	return out
+	return append(out, '}')
 }
 
 // withMember gives a copy of object with one more member at its end.

@@ -27,15 +27,25 @@ func tooLarge(code, detail string) *problem {
 	return &problem{status: http.StatusRequestEntityTooLarge, code: code, detail: detail}
 }
 
-// problemOf is for errors of what the edge depends on.
-func problemOf(err error, wait time.Duration) *problem {
-	p := &problem{status: http.StatusServiceUnavailable, code: string(forebay.CodeOf(err)), detail: err.Error(), wait: wait}
-	switch forebay.CodeOf(err) {
-	case forebay.CodeUnauthorized:
-		p.status = http.StatusUnauthorized
-	case forebay.CodeLimited:
+// keyProblem is for what the key ring says.
+func keyProblem(err error, wait time.Duration) *problem {
+	p := &problem{status: http.StatusUnauthorized, code: string(forebay.CodeOf(err)), detail: err.Error(), wait: wait}
+	if forebay.CodeOf(err) == forebay.CodeLimited {
 		p.status = http.StatusTooManyRequests
-	case forebay.CodeInternal:
+	}
+	return p
+}
+
+// storeProblem is for what the queue or the bad rows say. Their own words, with
+// paths and addresses of the server, are for the log.
+func storeProblem(err error, wait time.Duration) *problem {
+	p := &problem{status: http.StatusServiceUnavailable, code: string(forebay.CodeOf(err)), wait: wait}
+	switch forebay.CodeOf(err) {
+	case forebay.CodeFull:
+		p.detail = "there is no room for the events just now; send them again"
+	case forebay.CodeClosed:
+		p.detail = "the server is shutting down; send the events again"
+	default:
 		p.code, p.detail = string(forebay.CodeUnavailable), "the events could not be stored just now; send them again"
 	}
 	return p

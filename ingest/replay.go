@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -88,7 +89,9 @@ func (c *call) redraft(i int, row *badrow.Row) *fault {
 	}
 	c.items[i].facts.scanValue(row.Bytes, 0)
 	c.received, c.key = row.At, c.edge.keyOf(row.KeyID)
-	c.fallbackID = uuid.NewSHA1(uuid.NameSpaceOID, append([]byte(row.At.UTC().Format(time.RFC3339Nano)), row.Bytes...)).String()
+	// Of the row, not of its bytes alone: two equal events of one batch are two.
+	name := fmt.Appendf(nil, "%d %s ", row.Seq, row.At.UTC().Format(time.RFC3339Nano))
+	c.fallbackID = uuid.NewSHA1(uuid.NameSpaceOID, append(name, row.Bytes...)).String()
 	return c.draft(i, d, time.Time{})
 }
 

@@ -91,3 +91,33 @@ func TestReplayOfManyGoesInParts(t *testing.T) {
 		t.Errorf("nothing: %v, %v", results, err)
 	}
 }
+
+// Two equal events of one request are two, also once they come from bad rows.
+func TestReplayKeepsEqualEventsApart(t *testing.T) {
+	r := newRig(t, nil)
+	bad := `{"specversion":"1.0","payload":{}}`
+	r.post("/ingest/batch", "["+bad+","+bad+"]")
+	rows := r.badRows()
+	for i := range rows { // the cause is mended
+		rows[i].Bytes = []byte(`{"eventType":"a","payload":{}}`)
+	}
+	for round, want := range []ingest.Status{ingest.Accepted, ingest.Duplicate} {
+		results, err := r.edge.Replay(t.Context(), rows)
+		if err != nil || len(results) != 2 || results[0].Status != want || results[1].Status != want || results[0].ID == results[1].ID {
+			t.Errorf("round %d: %+v %v", round, results, err)
+		}
+	}
+}
+
+func TestARowThatIsCutSaysSo(t *testing.T) {
+	r := newRig(t, nil)
+	r.post("/ingest/batch", gzipped(t, "["+anEvent+`,{"eventType":"a","payload":{"pad":"`+strings.Repeat("abcdefgh", 150_000)+`"}}]`))
+	rows := r.badRows()
+	if len(rows) != 1 || !rows[0].Cut || len(rows[0].Bytes) != badrow.MaxRowBytes {
+		t.Fatalf("%d rows", len(rows))
+	}
+	results, err := r.edge.Replay(t.Context(), rows)
+	if err != nil || results[0].Code != "too_large" || !strings.Contains(results[0].Message, "beginning") {
+		t.Errorf("%+v %v", results, err)
+	}
+}

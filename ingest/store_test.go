@@ -3,6 +3,7 @@ package ingest_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -44,6 +45,39 @@ func TestAQueueThatFailsIsTold503(t *testing.T) {
 		if status != 503 || header.Get("Retry-After") != "1" || !strings.Contains(answer, `"code":"`+c.code+`"`) || strings.Contains(answer, "inner words") {
 			t.Errorf("%v: got %d %s", c.err, status, answer)
 		}
+	}
+}
+
+// What a store says of itself is for the log; an outage is a line for each kind of
+// failure, and one for its end.
+func TestAnOutageIsLoggedOnceAndToldInFewWords(t *testing.T) {
+	var log strings.Builder
+	r := newRig(t, func(c *ingest.Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	lines := func(text string) int { return strings.Count(log.String(), text) }
+	for _, code := range []forebay.Code{forebay.CodeFull, forebay.CodeUnavailable, forebay.CodeDamaged} {
+		r.queue.err = forebay.Errorf(code, "engine: send", "/var/lib/forebay.db on db.internal fails")
+		for range 20 {
+			status, answer := r.post("/ingest/event", anEvent)
+			if status != 503 || strings.Contains(answer, "forebay.db") || strings.Contains(answer, "internal") || strings.Contains(answer, "damaged") {
+				t.Fatalf("got %d %s", status, answer)
+			}
+		}
+	}
+	r.queue.err = nil
+	r.post("/ingest/event", anEvent)
+	if lines("events cannot be stored") != 3 || lines("again") != 0 {
+		t.Errorf("during the outage:\n%s", &log)
+	}
+	r.pass(5 * time.Second)
+	r.post("/ingest/event", anEvent)
+	r.post("/ingest/event", anEvent)
+	if lines("events are stored again") != 1 || lines("refusedRequests=60") != 1 {
+		t.Errorf("after it:\n%s", &log)
+	}
+	r.queue.err = forebay.Errorf(forebay.CodeFull, "engine: send", "full")
+	r.post("/ingest/event", anEvent)
+	if lines("events cannot be stored") != 4 {
+		t.Errorf("the next one:\n%s", &log)
 	}
 }
 

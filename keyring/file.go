@@ -199,8 +199,9 @@ func (r *Ring) saveUsage() error {
 	return replace(r.usagePath(), f)
 }
 
-// saveLoop saves counters SaveEvery after they changed. Nothing ticks while
-// nothing changes.
+// saveLoop saves counters SaveEvery after they changed, and at the end. Nothing
+// ticks while nothing changes, and nothing is written that was not counted here: who
+// only looks at a ring may be beside the process that owns it.
 func (r *Ring) saveLoop() {
 	defer close(r.saved)
 	failing := false
@@ -208,6 +209,11 @@ func (r *Ring) saveLoop() {
 		select {
 		case <-r.dirty:
 		case <-r.stop:
+			select {
+			case <-r.dirty:
+				r.last = r.saveUsage()
+			default:
+			}
 			return
 		}
 		t := time.NewTimer(r.cfg.SaveEvery)
@@ -215,6 +221,7 @@ func (r *Ring) saveLoop() {
 		case <-t.C:
 		case <-r.stop:
 			t.Stop()
+			r.last = r.saveUsage()
 			return
 		}
 		err := r.saveUsage()
@@ -223,6 +230,16 @@ func (r *Ring) saveLoop() {
 		} else if err == nil && failing {
 			r.cfg.Logger.Info("keyring: the counters of daily quotas are saved again")
 		}
-		failing = err != nil
+		if failing = err != nil; failing {
+			r.changed()
+		}
+	}
+}
+
+// changed says that there is something to save.
+func (r *Ring) changed() {
+	select {
+	case r.dirty <- struct{}{}:
+	default:
 	}
 }

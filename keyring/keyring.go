@@ -95,6 +95,7 @@ type Ring struct {
 	dirty chan struct{} // capacity 1: counters changed since they were saved
 	stop  chan struct{} // closed by Close
 	saved chan struct{} // closed by saveLoop when it has ended
+	last  error         // of the saving at the end; to be read once saved is closed
 	once  sync.Once
 }
 
@@ -151,7 +152,7 @@ func Open(path string, cfg Config) (*Ring, error) {
 func (r *Ring) Close() error {
 	r.once.Do(func() { close(r.stop) })
 	<-r.saved
-	return r.saveUsage()
+	return r.last
 }
 
 // Required tells whether callers need a key: there is a live one, or there was one

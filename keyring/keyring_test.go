@@ -249,6 +249,75 @@ func TestQuotaEndsWithTheUTCDayAndSurvivesARestart(t *testing.T) {
 	})
 }
 
+// Another process may own the folder: who has counted nothing writes nothing.
+func TestLookingAtARingWritesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "keys.json")
+	usage := strings.TrimSuffix(path, ".json") + ".usage.json"
+	r := open(t, path, keyring.Config{})
+	k, _ := add(t, r, keyring.Spec{Name: "k", DailyQuota: 100})
+	if _, err := r.Spend(k.ID, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.Stat(usage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looker := open(t, path, keyring.Config{})
+	if got := looker.UsedToday(k.ID); got != 1 {
+		t.Errorf("%d used", got)
+	}
+	if err := looker.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := os.Stat(usage); err != nil || !os.SameFile(before, after) {
+		t.Errorf("the counters were written: %v", err)
+	}
+}
+
+func TestAnEventThatWasNotStoredIsNotCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := open(t, filepath.Join(t.TempDir(), "keys.json"), keyring.Config{})
+		k, _ := add(t, r, keyring.Spec{Name: "k", DailyQuota: 10, Rate: 1, Burst: 10})
+		for range 100 {
+			if _, err := r.Spend(k.ID, 10); err != nil {
+				t.Fatal(err)
+			}
+			r.Refund(k.ID, 10)
+		}
+		r.Refund(k.ID, 10) // more than was taken makes no more room than there is
+		r.Refund("nobody", 10)
+		time.Sleep(time.Second)
+		if _, err := r.Spend(k.ID, 10); err != nil {
+			t.Fatal(err)
+		}
+		_, err := r.Spend(k.ID, 1)
+		wantCode(t, err, forebay.CodeLimited)
+	})
+}
+
+// A clock that was years ahead must not hold a key to the quota of that day.
+func TestAClockThatWasWrongCostsNoKey(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2099, 1, 1, 0, 10, 0, 0, time.UTC)
+	r := open(t, filepath.Join(t.TempDir(), "keys.json"), keyring.Config{Now: func() time.Time { return now }})
+	k, _ := add(t, r, keyring.Spec{Name: "k", DailyQuota: 10})
+	if _, err := r.Spend(k.ID, 10); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(-time.Hour) // back over midnight
+	_, err := r.Spend(k.ID, 1)
+	wantCode(t, err, forebay.CodeLimited)
+	now = time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)
+	if _, err := r.Spend(k.ID, 10); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestDamagedCountersCostNoKey(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -35,12 +35,25 @@ func (r *Ring) Spend(keyID string, events int) (wait time.Duration, err error) {
 	}
 	wait, err = e.meter.spend(&e.Key, float64(events), r.cfg.Now())
 	if err == nil {
-		select {
-		case r.dirty <- struct{}{}:
-		default:
-		}
+		r.changed()
 	}
 	return wait, err
+}
+
+// Refund gives back what Spend took for events that could not be stored then: an
+// outage must not use up the quota of a client that tries again and again.
+func (r *Ring) Refund(keyID string, events int) {
+	e := r.view.Load().byID[keyID]
+	if e == nil || events <= 0 {
+		return
+	}
+	m := e.meter
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.turn(r.cfg.Now())
+	m.today = max(0, m.today-int64(events))
+	m.tokens += float64(events) // refill keeps it within the burst
+	r.changed()
 }
 
 func (m *meter) spend(k *Key, n float64, now time.Time) (time.Duration, error) {
@@ -70,9 +83,10 @@ func (m *meter) spend(k *Key, n float64, now time.Time) (time.Duration, error) {
 }
 
 // turn begins a new count when the UTC day has changed. A clock that goes back
-// over midnight changes nothing, so that no quota is given twice.
+// over midnight changes nothing, so that no quota is given twice; one that goes back
+// further was wrong before, and must not hold a key to a day years ahead.
 func (m *meter) turn(now time.Time) {
-	if d := day(now); d > m.day {
+	if d := day(now); d > m.day || d < m.day-1 {
 		m.day, m.today = d, 0
 	}
 }

@@ -95,6 +95,14 @@ func (c *call) spend(events int) *problem {
 	return keyProblem(err, wait)
 }
 
+// refund gives back what was spent for a request that is told to come again.
+func (c *call) refund(p *problem) *problem {
+	if c.key.ID != "" && p.status == http.StatusServiceUnavailable {
+		c.edge.cfg.Keys.Refund(c.key.ID, len(c.items))
+	}
+	return p
+}
+
 // onHold answers a key that has just been over its rate. A smaller batch might
 // pass, so it is held for a moment only.
 func (c *call) onHold() *problem {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/keyring"
 )
 
@@ -139,6 +140,23 @@ func TestOverItsRateAKeyIsTold429(t *testing.T) {
 	if _, other := r.key(keyring.Spec{Name: "other"}); other != "" {
 		if status, _ := r.post("/ingest/event", anEvent, "X-Write-Key: "+other); status != 202 {
 			t.Errorf("another key: got %d", status)
+		}
+	}
+}
+
+func TestAnOutageUsesUpNoQuota(t *testing.T) {
+	r := newRig(t, nil)
+	_, secret := r.key(keyring.Spec{DailyQuota: 1})
+	r.queue.err = forebay.Errorf(forebay.CodeFull, "engine: send", "full")
+	for range 5 {
+		if status, answer := r.post("/ingest/event", anEvent, "X-Write-Key: "+secret); status != 503 {
+			t.Fatalf("got %d %s", status, answer)
+		}
+	}
+	r.queue.err = nil
+	for _, want := range []int{202, 429} {
+		if status, answer := r.post("/ingest/event", anEvent, "X-Write-Key: "+secret); status != want {
+			t.Errorf("got %d %s, want %d", status, answer, want)
 		}
 	}
 }

@@ -75,13 +75,13 @@ func (c *call) run(rt route) *problem {
 	if p := c.spend(len(c.items)); p != nil {
 		return p
 	}
-	if p := c.judge(); p != nil {
-		return p
-	}
 	ctx, cancel := context.WithTimeout(c.r.Context(), e.cfg.Timeout)
 	defer cancel()
+	if p := c.judge(); p != nil {
+		return c.refund(p)
+	}
 	if p := c.store(ctx); p != nil {
-		return p
+		return c.refund(p)
 	}
 	c.order()
 	c.observe()

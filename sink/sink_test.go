@@ -221,7 +221,7 @@ func TestUpkeep(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		start := time.Now()
 		var at []time.Duration
-		w.Upkeep(ctx, nil, func(context.Context) error {
+		w.Upkeep(ctx, func(context.Context) error {
 			at = append(at, time.Since(start))
 			switch len(at) {
 			case 2, 3:
@@ -231,7 +231,7 @@ func TestUpkeep(t *testing.T) {
 			}
 			return nil
 		})
-		want := []time.Duration{60 * time.Minute, 120 * time.Minute, 121 * time.Minute, 122 * time.Minute, 182 * time.Minute}
+		want := []time.Duration{0, 60 * time.Minute, 61 * time.Minute, 62 * time.Minute, 122 * time.Minute}
 		if !reflect.DeepEqual(at, want) || strings.Count(text.String(), "\n") != 1 {
 			t.Errorf("at %v, want %v; log:\n%s", at, want, &text)
 		}

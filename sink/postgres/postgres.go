@@ -94,7 +94,7 @@ func Open(ctx context.Context, databaseURL string, cfg Config) (*Sink, error) {
 	s.stop = stop
 	go func() {
 		defer close(s.done)
-		s.Upkeep(upkeep, failed, s.Maintain)
+		s.UpkeepAfter(upkeep, failed, s.Maintain)
 	}()
 	return s, nil
 }

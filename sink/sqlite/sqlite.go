@@ -78,10 +78,9 @@ func Open(path string, cfg Config) (*Sink, error) {
 	s := &Sink{Writer: sink.NewWriter(db, cfg.Config), db: db, done: make(chan struct{})}
 	upkeep, stop := context.WithCancel(context.Background())
 	s.stop = stop
-	failed := s.Maintain(upkeep)
 	go func() {
 		defer close(s.done)
-		s.Upkeep(upkeep, failed, s.Maintain)
+		s.Upkeep(upkeep, s.Maintain) // the first one too: it may have years to delete
 	}()
 	return s, nil
 }

@@ -204,6 +204,32 @@ func TestRetention(t *testing.T) {
 	}
 }
 
+// What retention has to delete does not hold a start up.
+func TestRetentionDoesNotDelayTheStart(t *testing.T) {
+	release := make(chan struct{})
+	cfg := fast()
+	cfg.Retention = 48 * time.Hour
+	cfg.Now = func() time.Time { <-release; return noon } // asked by Maintain first
+	opened := make(chan *sqlite.Sink, 1)
+	go func() {
+		s, err := sqlite.Open(file(t), cfg)
+		if err != nil {
+			t.Error(err)
+		}
+		opened <- s
+	}()
+	select {
+	case s := <-opened:
+		close(release)
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	case <-time.After(30 * time.Second):
+		close(release)
+		t.Fatal("it waits for its upkeep")
+	}
+}
+
 func TestRefusedAtOpen(t *testing.T) {
 	garbage := strings.Repeat("this is no database. ", 1000)
 	cases := []struct {

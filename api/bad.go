@@ -100,6 +100,9 @@ func (a *API) listBad(ctx context.Context, in *badQuery) (BadList, error) {
 	return list, nil
 }
 
+// replayBytes bounds the rows that are held at once: each may have badrow.MaxRowBytes.
+const replayBytes = 4 << 20
+
 // replayBad sends rows again and removes those that are on their queue now. A
 // crash in between leaves a row whose next replay is a duplicate: nothing is lost.
 func (a *API) replayBad(ctx context.Context, seqs []int64) ([]error, error) {
@@ -109,20 +112,30 @@ func (a *API) replayBad(ctx context.Context, seqs []int64) ([]error, error) {
 	errs := make([]error, len(seqs))
 	var rows []badrow.Row
 	var at []int // index in seqs of each row
+	size := 0
 	for i, seq := range seqs {
 		r, err := a.cfg.Bad.Get(ctx, seq)
-		switch {
-		case err != nil:
+		if err != nil {
 			errs[i] = err
-		case r.Cut:
-			errs[i] = forebay.Errorf(forebay.CodeTooLarge, "", "only the beginning of the row was kept")
-		default:
-			rows, at = append(rows, r), append(at, i)
+			continue
 		}
+		rows, at, size = append(rows, r), append(at, i), size+len(r.Bytes)
+		if size < replayBytes {
+			continue
+		}
+		if err := a.replayRows(ctx, rows, at, errs); err != nil {
+			return nil, err
+		}
+		rows, at, size = nil, nil, 0
 	}
+	return errs, a.replayRows(ctx, rows, at, errs)
+}
+
+// replayRows replays rows and puts what is wrong with each into errs, at its index.
+func (a *API) replayRows(ctx context.Context, rows []badrow.Row, at []int, errs []error) error {
 	results, err := a.cfg.Edge.Replay(ctx, rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var sent []int64
 	for j, r := range results {
@@ -132,10 +145,10 @@ func (a *API) replayBad(ctx context.Context, seqs []int64) ([]error, error) {
 			errs[at[j]] = e
 			continue
 		}
-		sent = append(sent, seqs[at[j]])
+		sent = append(sent, rows[j].Seq)
 	}
 	_, err = a.cfg.Bad.Delete(ctx, sent) // one that has gone meanwhile is gone
-	return errs, err
+	return err
 }
 
 func (a *API) badAction(f BadFilter, do func(context.Context, []int64) ([]error, error)) action {

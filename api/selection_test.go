@@ -85,12 +85,22 @@ func TestReplayKeepsOrderOverParts(t *testing.T) {
 	}
 }
 
-// edge takes every row but those that are still bad.
-type edge struct{ replayed []string }
+// edge takes every row but those that are cut or still bad.
+type edge struct {
+	replayed []string
+	most     int // bytes of one call
+}
 
 func (e *edge) Replay(_ context.Context, rows []badrow.Row) ([]ingest.Result, error) {
 	results := make([]ingest.Result, len(rows))
+	size := 0
+	defer func() { e.most = max(e.most, size) }()
 	for i, r := range rows {
+		size += len(r.Bytes)
+		if r.Cut {
+			results[i] = ingest.Result{Index: i, Status: ingest.Rejected, Code: "too_large", Message: "only the beginning of the event was kept"}
+			continue
+		}
 		e.replayed = append(e.replayed, r.EventID)
 		results[i] = ingest.Result{Index: i, ID: r.EventID, Status: ingest.Accepted}
 		if r.Code == "still_bad" {
@@ -146,4 +156,25 @@ func TestBadRows(t *testing.T) {
 	}
 	_, err = none.ReplayBad(t.Context(), api.BadReplay{Selection: api.Selection{All: true}})
 	wantCode(t, err, forebay.CodeUnsupported)
+}
+
+// Large rows are replayed in parts, so that a replay of many takes little memory.
+func TestReplayHoldsFewRowsAtOnce(t *testing.T) {
+	t.Parallel()
+	edge := &edge{}
+	s := start(t, func(c *api.Config) { c.Edge = edge })
+	var rows []badrow.Row
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, fmt.Sprint("e", i))
+		rows = append(rows, badrow.Row{EventID: ids[i], Code: "mended", Bytes: make([]byte, 900_000)})
+	}
+	rows[7].Code = "still_bad"
+	if err := s.bad.Put(t.Context(), rows); err != nil {
+		t.Fatal(err)
+	}
+	out := must[api.Outcome](t)(s.ReplayBad(t.Context(), api.BadReplay{Selection: api.Selection{All: true}}))
+	if out.Done != 19 || out.FailedCount != 1 || out.Failed[0].Seq != 8 || !slices.Equal(edge.replayed, ids) || edge.most > 6<<20 {
+		t.Errorf("%+v, %d bytes at once, replayed %v", out, edge.most, edge.replayed)
+	}
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -14,7 +15,7 @@ const maxSeries = 200
 const other = "other"
 
 // counters is a family of counters with a bounded number of members. Finding one
-// takes no lock and no memory.
+// that has series of its own takes no lock and no memory.
 type counters[K comparable] struct {
 	vec    *prometheus.CounterVec
 	labels func(K) []string
@@ -50,8 +51,15 @@ func (c *counters[K]) learn(k K) prometheus.Counter {
 	}
 	if len(known) >= maxSeries {
 		k = c.rest
+		if counter, ok := known[k]; ok {
+			return counter
+		}
 	}
-	counter := c.vec.WithLabelValues(c.labels(k)...)
+	labels := c.labels(k)
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\ufffd") // a handler's code may be anything
+	}
+	counter := c.vec.WithLabelValues(labels...)
 	more := maps.Clone(known)
 	more[k] = counter
 	c.known.Store(&more)

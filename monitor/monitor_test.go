@@ -165,9 +165,17 @@ func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
 	}
 }
 
+// The code of a handler's error may be any text; a metric's label may not.
+func TestACodeThatIsNoTextIsCounted(t *testing.T) {
+	t.Parallel()
+	m, _, _ := start(t, nil)
+	d := forebay.Delivery{Message: forebay.Message{Queue: "q"}}
+	m.Worker().Settled(worker.Outcome{Delivery: d, Verdict: forebay.Dead, Cause: forebay.Cause{Code: "a\xffb"}})
+	wantLines(t, scrape(t, m), "forebay_worker_failures_total{code=\"a\ufffdb\",queue=\"q\"} 1")
+}
+
 // Whatever comes from outside, the number of series stays bounded.
 func TestSeriesAreBounded(t *testing.T) {
-	t.Parallel()
 	m, b, _ := start(t, nil)
 	edge, w := m.Edge(), m.Worker()
 	var msgs []forebay.Message
@@ -184,6 +192,9 @@ func TestSeriesAreBounded(t *testing.T) {
 	if _, err := b.Send(t.Context(), msgs); err != nil {
 		t.Fatal(err)
 	}
+	if n := testing.AllocsPerRun(100, func() { edge.Verdict("native", ingest.Rejected, "one more") }); n > 0 {
+		t.Errorf("counting what is too many takes %v allocations", n)
+	}
 	text := scrape(t, m)
 	series := map[string]int{}
 	for line := range strings.Lines(text) {
@@ -199,7 +210,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		t.Errorf("%d series of queues, want 101", n)
 	}
 	wantLines(t, text,
-		`forebay_ingest_events_total{code="other",dialect="other",verdict="other"} 800`,
+		`forebay_ingest_events_total{code="other",dialect="other",verdict="other"} 901`,
 		`forebay_worker_lease_lost_total{queue="other"} 800`,
 		`forebay_queue_waiting{queue="(other)"} 50`)
 }

@@ -62,7 +62,9 @@ func (s *Store) write() {
 			for _, o := range group {
 				o.done <- err
 			}
-			s.prune()
+			if err == nil { // else it would fail, too, and log that for each call
+				s.prune()
+			}
 		case <-tick.C:
 			s.prune()
 		case <-s.stop:

@@ -25,8 +25,8 @@ func (c *call) cutBinaryCloud() *problem {
 			return p
 		}
 	}
-	// The JSON form is at most 8/3 of the data (a text of quotes doubles).
-	if !c.take(int64(3*len(data)) + MaxHeaderBytes) {
+	// The JSON form is at most six times the data (a text of control characters).
+	if !c.take(int64(6*len(data)) + MaxHeaderBytes) {
 		return outOfMemory()
 	}
 	whole := appendCloud(nil, c.r.Header, contentType, data)

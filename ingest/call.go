@@ -208,6 +208,9 @@ func (c *call) cutPayloads() {
 // read them when this call has ended.
 func (c *call) reject(i int, id string, f *fault) {
 	raw := c.items[i].raw
+	if f.code != codeInvalidJSON { // that stays as it came
+		raw = c.env.stamp(raw)
+	}
 	c.bad = append(c.bad, badrow.Row{
 		At: c.received, KeyID: c.key.ID, Dialect: c.dialect.rowName(), Index: i, EventID: id,
 		Code: f.code, Pointer: f.pointer, Reason: f.message,

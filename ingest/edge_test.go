@@ -177,6 +177,55 @@ func (r *rig) key(spec keyring.Spec) (keyring.Key, string) {
 	return k, secret
 }
 
+// Every way in that is promised, with the answer that its clients expect.
+func TestEachRouteAnswersAsItsClientsExpect(t *testing.T) {
+	segment := map[string]string{"batch": "", "b": "", "import": "", "track": "bought", "t": "bought", "identify": "identify", "i": "identify",
+		"page": "page", "p": "page", "screen": "screen", "s": "screen", "group": "group", "g": "group", "alias": "alias", "a": "alias"}
+	for name, kind := range segment {
+		r := newRig(t, nil)
+		body := `{"messageId":"m","event":"bought","userId":"u"}`
+		if kind == "" {
+			body, kind = `{"batch":[{"type":"track","messageId":"m","event":"bought","userId":"u"}]}`, "bought"
+		}
+		status, header, answer := r.do("POST", "/v1/"+name, body, "Content-Type: text/plain", "Origin: https://example.com")
+		if status != 200 || answer != `{"success":true}` || header.Get("Content-Type") != "application/json" || header.Get("Access-Control-Allow-Origin") != "https://example.com" {
+			t.Errorf("%s: got %d %s %v", name, status, answer, header)
+		}
+		if len(r.queue.msgs) != 1 || r.queue.msgs[0].Kind != kind || r.queue.msgs[0].ID != "m" || r.queue.msgs[0].Group != "u" {
+			t.Errorf("%s: queued %+v", name, r.queue.msgs)
+		}
+		if status, header, answer := r.do("POST", "/v1/"+name, "[7]"); status != 200 || header.Get("X-Forebay-Rejected") != "1" {
+			t.Errorf("%s: a bad one: got %d %s", name, status, answer)
+		}
+		if status, _, _ := r.do("OPTIONS", "/v1/"+name, "", "Origin: https://example.com"); status != 204 {
+			t.Errorf("%s: preflight: got %d", name, status)
+		}
+	}
+	for path, body := range map[string]string{
+		"/ingest/event":       anEvent,
+		"/ingest/batch":       anEvent + "\n" + anEvent,
+		"/ingest/cloudevents": `{"specversion":"1.0","id":"1","source":"s","type":"a"}`,
+		"/beacon/v1/batch":    `{"batch":[{"type":"page"}]}`,
+	} {
+		r := newRig(t, nil)
+		if status, _, answer := r.do("POST", path, body); status/100 != 2 || len(r.queue.msgs) == 0 {
+			t.Errorf("%s: got %d %s", path, status, answer)
+		}
+		if status, _, _ := r.do("OPTIONS", path, "", "Origin: https://example.com"); status != 204 {
+			t.Errorf("%s: preflight: got %d", path, status)
+		}
+		if status, header, _ := r.do("GET", path, ""); status != 405 || header.Get("Allow") == "" {
+			t.Errorf("GET %s: got %d", path, status)
+		}
+	}
+	for _, path := range []string{"/v1/projects/key/settings", "/sourceConfig/?writeKey=key", "/sourceConfig?writeKey=key"} {
+		status, header, answer := newRig(t, nil).do("GET", path, "", "Origin: https://example.com")
+		if status != 200 || !strings.Contains(answer, `"key"`) || header.Get("Access-Control-Allow-Origin") == "" {
+			t.Errorf("%s: got %d %s", path, status, answer)
+		}
+	}
+}
+
 func TestOneBadEventNeverSpoilsTheOthers(t *testing.T) {
 	r := newRig(t, nil)
 	status, answer := r.post("/ingest/batch", `[{"eventType":"a","payload":{},"eventId":"1"}, {"eventType":"b"}, {"eventType":"c","payload":tru}, 5, {"eventType":"d","payload":{},"eventId":"2"}]`)

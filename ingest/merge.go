@@ -19,6 +19,19 @@ func (e *envelope) sentTime() time.Time {
 	return t
 }
 
+// stamp gives an event that will be a bad row the time at which its batch was sent:
+// a replay has no other way to know how far the client's clock was off.
+func (e *envelope) stamp(raw []byte) []byte {
+	if e.sentTime().IsZero() || !isObject(raw) {
+		return raw
+	}
+	own := false
+	if frameObject(raw, 0, func(n, _ []byte) { own = own || string(n) == "sentAt" }) != len(raw) || own {
+		return raw
+	}
+	return withMember(raw, `"sentAt":`, e.sentAt)
+}
+
 // dropKeys takes the write key out of the events: some SDKs put it into each one,
 // and a key must end neither in the database nor among the bad rows.
 func (c *call) dropKeys() *problem {

@@ -121,3 +121,30 @@ func TestARowThatIsCutSaysSo(t *testing.T) {
 		t.Errorf("%+v %v", results, err)
 	}
 }
+
+// The clock of a phone is corrected for what comes from bad rows, too, also where
+// only the batch said when it was sent.
+func TestReplayCorrectsClocks(t *testing.T) {
+	r := newRig(t, nil)
+	event := `{"eventType":"a","eventId":"%s","occurredAt":"2016-11-29T11:00:00Z"%s}`
+	body := `{"sentAt":"2016-11-29T12:00:00Z","batch":[` + fmt.Sprintf(event, "1", "") + `,` +
+		fmt.Sprintf(event, "2", `,"sentAt":"2016-11-29T11:30:00Z"`) + `,7,{"a":{]}]}`
+	if status, answer := r.post("/ingest/batch", body); status != 202 || !strings.Contains(answer, `"rejected":4`) {
+		t.Fatal(status, answer)
+	}
+	rows := r.badRows()
+	if string(rows[2].Bytes) != "7" || string(rows[3].Bytes) != `{"a":{]}` {
+		t.Errorf("what is no object is kept as it came: %s, %s", rows[2].Bytes, rows[3].Bytes)
+	}
+	for i := range rows[:2] { // the cause is mended
+		rows[i].Bytes = []byte(strings.Replace(string(rows[i].Bytes), `"eventType"`, `"payload":{},"eventType"`, 1))
+	}
+	if _, err := r.edge.Replay(t.Context(), rows[:2]); err != nil || len(r.queue.events) != 2 {
+		t.Fatalf("%v, %d events", err, len(r.queue.events))
+	}
+	for i, want := range []time.Time{noon.Add(-time.Hour), noon.Add(-30 * time.Minute)} {
+		if e := r.queue.events[i]; !e.OccurredAt.Equal(want) || e.OriginalAt.IsZero() || e.SentAt.IsZero() {
+			t.Errorf("%+v, want %s", e, want)
+		}
+	}
+}

@@ -265,7 +265,6 @@ func (s *server) checks() []api.Check {
 	return []api.Check{
 		{Name: "queue", Run: s.broker.Check},
 		{Name: "disk", Run: s.checkDisk},
-		{Name: "bad rows", Run: s.bad.Check},
 		{Name: "sink", Run: s.checkSink, Optional: true},
 	}
 }

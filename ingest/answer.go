@@ -129,9 +129,10 @@ func (c *call) answerSegment() {
 	c.send(http.StatusOK, append(c.wire[:0], `{"success":true}`+"\n"...))
 }
 
-// largeAnswer needs more than the connection's buffers; a client that does not
-// read it must not hold the connection.
-const largeAnswer = 16 << 10
+// largeAnswer is what net/http keeps until a handler has returned. A longer answer
+// goes to the client while the call still holds its part of the budget, which a
+// client that does not read must not keep from the others.
+const largeAnswer = 2 << 10
 
 func (c *call) send(status int, b []byte) {
 	c.w.Header()["Content-Type"] = jsonType
@@ -141,7 +142,7 @@ func (c *call) send(status int, b []byte) {
 		return
 	}
 	rc := http.NewResponseController(c.w)
-	_ = rc.SetWriteDeadline(time.Now().Add(writeTimeout)) // where the writer can
+	_ = rc.SetWriteDeadline(time.Now().Add(answerTime)) // where the writer can
 	_, _ = c.w.Write(b)
 	_ = rc.Flush()
 	_ = rc.SetWriteDeadline(time.Time{})

@@ -73,17 +73,19 @@ func (l *Limits) check() error {
 // byte at a time: such a client holds a connection and a few KiB, for so long.
 // ReadTimeout is for a body that is answered unread (a wrong key, a GET with a
 // body): net/http waits for the rest of it before it writes the answer. It ends with
-// the body, so it costs long handlers and streams nothing. The edge sets a deadline
-// of its own for each body that it reads and each long answer, so there is no
-// WriteTimeout, which would end the streams of other routes.
+// the body, so it costs long handlers and streams nothing. WriteTimeout is for those
+// who send on and read no answers; it is longer than any call may take, and a stream
+// lifts it for itself. The edge sets shorter deadlines for each body that it reads and
+// each long answer.
 const (
 	ReadHeaderTimeout = 5 * time.Second
 	ReadTimeout       = 15 * time.Second
+	WriteTimeout      = 2 * time.Minute
 	IdleTimeout       = 75 * time.Second
 	MaxHeaderBytes    = 16 << 10
 
-	slowestBody  = 16 << 10 // bytes a second; a large body may take this pace at worst
-	writeTimeout = 30 * time.Second
+	slowestBody = 16 << 10 // bytes a second; a large body may take this pace at worst
+	answerTime  = 30 * time.Second
 )
 
 // bodyTime is how long a body of so many bytes may take to arrive.

@@ -25,11 +25,8 @@ import (
 
 // serve puts the edge behind a real server on loopback.
 func (r *rig) serve() *httptest.Server {
-	s := httptest.NewUnstartedServer(r.mux)
-	s.Config.ReadHeaderTimeout = ingest.ReadHeaderTimeout
-	s.Config.ReadTimeout = ingest.ReadTimeout
-	s.Config.IdleTimeout = ingest.IdleTimeout
-	s.Config.MaxHeaderBytes = ingest.MaxHeaderBytes
+	s := httptest.NewUnstartedServer(nil)
+	s.Config = newServer(r.mux)
 	s.Start()
 	r.t.Cleanup(s.Close)
 	return s
@@ -160,10 +157,11 @@ func TestABodyThatNeverComesEndsTheConnection(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			r := newRig(t, nil)
 			r.key(keyring.Spec{})
-			s := &http.Server{Handler: r.mux, ReadHeaderTimeout: ingest.ReadHeaderTimeout, ReadTimeout: ingest.ReadTimeout, IdleTimeout: ingest.IdleTimeout}
+			l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+			s := newServer(r.mux)
 			defer s.Close()
-			near, far := net.Pipe()
-			go s.Serve(&oneConn{conn: far, closed: make(chan struct{})})
+			go s.Serve(l)
+			near := l.dial()
 			if _, err := io.WriteString(near, head); err != nil {
 				t.Fatal(err)
 			}
@@ -176,28 +174,79 @@ func TestABodyThatNeverComesEndsTheConnection(t *testing.T) {
 	}
 }
 
-// oneConn is a listener with one connection.
-type oneConn struct {
-	conn   net.Conn
+// A client that sends and sends and reads no answer keeps neither its connection
+// nor its part of the memory budget.
+func TestWhoReadsNoAnswerHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, func(c *ingest.Config) { c.Limits.InFlightBytes = 1 << 20 })
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		s := newServer(r.mux)
+		defer s.Close()
+		go s.Serve(l)
+		body := `[{"eventType":"a","payload":{"pad":"` + strings.Repeat("x", 200_000) + `"}}` + strings.Repeat(`,{"eventType":7}`, 50) + `]`
+		for range 3 {
+			c := l.dial()
+			defer c.Close()
+			if _, err := fmt.Fprintf(c, "POST /ingest/batch HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+				t.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		if status, answer := r.post("/ingest/batch", body); status != 503 {
+			t.Fatalf("the budget is not used up: got %d %s", status, answer)
+		}
+		time.Sleep(time.Minute)
+		if status, answer := r.post("/ingest/batch", body); status != 202 {
+			t.Errorf("a minute later: got %d %s", status, answer)
+		}
+		small := l.dial() // an answer that is written when the handler has returned
+		defer small.Close()
+		if _, err := fmt.Fprintf(small, "POST /ingest/event HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(anEvent), anEvent); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Minute)
+		if b, err := io.ReadAll(small); len(b) > 0 || err != nil {
+			t.Errorf("its connection is still there: %q %v", b, err)
+		}
+	})
+}
+
+// newServer is an http.Server as the program sets it up.
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: ingest.ReadHeaderTimeout, ReadTimeout: ingest.ReadTimeout,
+		WriteTimeout: ingest.WriteTimeout, IdleTimeout: ingest.IdleTimeout, MaxHeaderBytes: ingest.MaxHeaderBytes,
+	}
+}
+
+// pipes is a listener within the process, so that a test can wind the clock.
+type pipes struct {
+	conns  chan net.Conn
 	once   sync.Once
 	closed chan struct{}
 }
 
-func (l *oneConn) Accept() (net.Conn, error) {
-	if c := l.conn; c != nil {
-		l.conn = nil
-		return c, nil
-	}
-	<-l.closed
-	return nil, net.ErrClosed
+func (l *pipes) dial() net.Conn {
+	near, far := net.Pipe()
+	l.conns <- far
+	return near
 }
 
-func (l *oneConn) Close() error {
+func (l *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipes) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-func (l *oneConn) Addr() net.Addr { return &net.TCPAddr{} }
+func (l *pipes) Addr() net.Addr { return &net.TCPAddr{} }
 
 // What says that it is too large is refused before it is sent.
 func TestALargeBodyIsRefusedByItsLength(t *testing.T) {

@@ -68,6 +68,9 @@ func (c *call) mergeEnvelope() *problem {
 	}
 	for i := range c.items {
 		one := &c.items[i]
+		if len(one.raw) > c.edge.cfg.Limits.EventBytes {
+			continue // it will be rejected for that
+		}
 		one.raw = withDefault(one.raw, "context", context)
 		one.raw = withDefault(one.raw, "integrations", integrations)
 		one.facts = facts{}
@@ -100,7 +103,7 @@ func withDefault(raw []byte, name string, value []byte) []byte {
 }
 
 // mergeObjects adds to own the members of more that it does not have, in one pass:
-// both may have a hundred thousand.
+// there may be a hundred thousand.
 func mergeObjects(own, more []byte) []byte {
 	if !isObject(own) {
 		return own

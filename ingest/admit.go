@@ -79,6 +79,14 @@ func (g *gate) check(now time.Time) *problem {
 	return g.closed.Load()
 }
 
+// Check tells whether events are admitted now, for readiness.
+func (e *Edge) Check(context.Context) error {
+	if p := e.gate.check(e.cfg.Now()); p != nil {
+		return forebay.Errorf(forebay.CodeFull, "", "%s", p.detail)
+	}
+	return nil
+}
+
 // wait is when to come again after a store failed.
 func (g *gate) wait() time.Duration { return max(leastWait, time.Duration(g.room.Load())) }
 

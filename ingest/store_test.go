@@ -212,6 +212,9 @@ func TestAdmissionClosesAndOpensWithSomeRoomBetween(t *testing.T) {
 		if status != c.status || header.Get("Retry-After") != c.retry || !strings.Contains(answer, c.code) {
 			t.Errorf("step %d: got %d, Retry-After %q, %s; want %d, %q, %s", i, status, header.Get("Retry-After"), answer, c.status, c.retry, c.code)
 		}
+		if err := r.edge.Check(t.Context()); (err == nil) != (c.status == 202) {
+			t.Errorf("step %d: readiness says %v", i, err)
+		}
 		if queued := len(r.queue.msgs) > before; queued != (c.status == 202) {
 			t.Errorf("step %d: queued %v", i, queued)
 		}

@@ -220,6 +220,8 @@ func (s *server) openHTTP() error {
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
+		ReadTimeout:       ingest.ReadTimeout,
+		WriteTimeout:      ingest.WriteTimeout,
 		IdleTimeout:       ingest.IdleTimeout,
 		MaxHeaderBytes:    ingest.MaxHeaderBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.With("part", "http").Handler(), slog.LevelDebug),

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"io"
 	"log/slog"
 	"strings"
@@ -25,4 +27,17 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 		a.Value = slog.StringValue(a.Value.Duration().String())
 	}
 	return a
+}
+
+// httpLog takes what net/http has to say. Most of it is about clients that went
+// away; a panic is a defect of ours, which net/http survives and tells only here.
+type httpLog struct{ log *slog.Logger }
+
+func (h httpLog) Write(line []byte) (int, error) {
+	level := slog.LevelDebug
+	if bytes.HasPrefix(line, []byte("http: panic")) {
+		level = slog.LevelError
+	}
+	h.log.Log(context.Background(), level, string(bytes.TrimSpace(line)))
+	return len(line), nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -207,7 +208,7 @@ func (s *server) openHTTP() error {
 		Edge:     edge,
 		Monitor:  s.monitor,
 		Sink:     s.sink,
-		Checks:   s.checks(),
+		Checks:   s.checks(edge),
 		Token:    s.file.Token,
 		Loopback: isLoopback(s.listener.Addr().String()),
 		Version:  built().Version,
@@ -224,7 +225,7 @@ func (s *server) openHTTP() error {
 		WriteTimeout:      ingest.WriteTimeout,
 		IdleTimeout:       ingest.IdleTimeout,
 		MaxHeaderBytes:    ingest.MaxHeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.log.With("part", "http").Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(httpLog{s.log.With("part", "http")}, "", 0),
 	}
 	if err := s.file.write(s.settings.Data.Dir); err != nil {
 		return folderError(s.settings.Data.Dir, err)
@@ -263,20 +264,12 @@ func (s *server) newEdge() (*ingest.Edge, error) {
 	})
 }
 
-func (s *server) checks() []api.Check {
+func (s *server) checks(edge *ingest.Edge) []api.Check {
 	return []api.Check{
 		{Name: "queue", Run: s.broker.Check},
-		{Name: "disk", Run: s.checkDisk},
+		{Name: "admission", Run: edge.Check}, // disk and backlog, as each request meets them
 		{Name: "sink", Run: s.checkSink, Optional: true},
 	}
-}
-
-func (s *server) checkDisk(ctx context.Context) error {
-	_, free, err := s.broker.Size(ctx)
-	if err == nil && free >= 0 && free < s.settings.Data.Reserve {
-		return forebay.Errorf(forebay.CodeFull, "", "%d bytes of disk are free, %d are to stay free", free, s.settings.Data.Reserve)
-	}
-	return err
 }
 
 // checkSink tells what the sink has met, without asking the database: readiness is

@@ -1,7 +1,6 @@
 package ingest
 
 import (
-	"context"
 	"net/http"
 	"strings"
 )
@@ -15,13 +14,15 @@ type route struct {
 }
 
 // handle serves a route. Whatever happens, the call's buffers are released after
-// the answer was written.
+// the answer was written. A client that goes away stops nothing: what has arrived is
+// stored, within the time that storing may take.
 func (e *Edge) handle(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		d := rt.dialect
 		if rt.own && isCloudType(r.Header) {
 			d = cloudDialect
 		}
+		defer unwatch(r)()
 		c := e.newCall(w, r, d)
 		defer c.release()
 		p := c.run(rt)
@@ -75,12 +76,10 @@ func (c *call) run(rt route) *problem {
 	if p := c.spend(len(c.items)); p != nil {
 		return p
 	}
-	ctx, cancel := context.WithTimeout(c.r.Context(), e.cfg.Timeout)
-	defer cancel()
 	if p := c.judge(); p != nil {
 		return c.refund(p)
 	}
-	if p := c.store(ctx); p != nil {
+	if p := c.store(e.deadlines.next()); p != nil {
 		return c.refund(p)
 	}
 	c.order()

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/forebayhq/forebay/ingest"
 )
 
 type serveCmd struct {
@@ -116,7 +118,8 @@ func (s *server) await(signals <-chan os.Signal, ended <-chan error) error {
 }
 
 func (s *server) serveHTTP() error {
-	if err := s.http.Serve(s.listener); !errors.Is(err, http.ErrServerClosed) {
+	s.http.ConnContext = ingest.ConnContext
+	if err := s.http.Serve(ingest.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -1,0 +1,56 @@
+package ingest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"sync/atomic"
+)
+
+// Listen and ConnContext are for an http.Server that carries the edge; they make a
+// request cheaper. While a handler runs, net/http reads from its connection, to
+// learn whether the client has gone. The edge does not ask: what has arrived is
+// stored. So it answers that read with nothing, which saves a system call, timers
+// and two switches between goroutines for each request.
+func Listen(l net.Listener) net.Listener { return listener{l} }
+
+type listener struct{ net.Listener }
+
+func (l listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		return &conn{TCPConn: tcp}, err
+	}
+	return c, err
+}
+
+type conn struct {
+	*net.TCPConn
+	unwatched atomic.Bool // the edge handles a request of it
+}
+
+// Read tells the look-out of net/http by its single byte; it has nothing to do
+// then, and ends. Bodies are read into larger buffers.
+func (c *conn) Read(p []byte) (int, error) {
+	if len(p) == 1 && c.unwatched.Load() {
+		return 0, nil
+	}
+	return c.TCPConn.Read(p)
+}
+
+// ConnContext lets handlers know their connection; see Listen.
+func ConnContext(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+type connKey struct{}
+
+// unwatch ends the look-out for as long as a request is handled.
+func unwatch(r *http.Request) (watch func()) {
+	c, ok := r.Context().Value(connKey{}).(*conn)
+	if !ok {
+		return func() {}
+	}
+	c.unwatched.Store(true)
+	return func() { c.unwatched.Store(false) }
+}

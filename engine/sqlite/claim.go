@@ -14,10 +14,11 @@ func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 	room := min(w.max, q.allowance(l, t.now))
 	l.leaseID++ // also when it stays empty: groups remember who took from them
 	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, epoch: l.epoch, until: t.now + int64(w.lease)}}
+	var failure error // none if it took anything: the next claim meets it again
 	for c.room() && c.passed < passAtOnce {
 		ok, err := c.next()
-		if err != nil && len(c.ls.items) == 0 {
-			return false, err
+		if err != nil {
+			failure = err
 		}
 		if err != nil || !ok {
 			break
@@ -25,7 +26,7 @@ func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 	}
 	c.endGroups()
 	if len(c.ls.items) == 0 {
-		return c.passed >= passAtOnce, nil
+		return failure == nil && (c.passed >= passAtOnce || q.behind(t.now)), failure
 	}
 	w.ls, w.taken = c.ls, c.taken
 	l.hold(t, c.ls)
@@ -127,13 +128,14 @@ func (c *claim) fromReady(r *ref) error {
 		c.q.awaitKey(c.l, r.limitKey, refItem(r), c.t.now)
 		return nil
 	}
-	b, err := c.l.block(r.key)
+	b, err := c.l.readable(r.key)
 	if err != nil {
 		c.q.pushReady(r)
 		return err
 	}
 	if b == nil || b.settled.has(r.idx) {
-		return nil // put aside as damaged
+		c.drop(r)
+		return nil
 	}
 	return c.take(*r, b)
 }
@@ -148,12 +150,13 @@ func (c *claim) fromGroup(g *group) error {
 			c.passed++
 			return nil // endGroups lets the group wait for the key
 		}
-		b, err := c.l.block(r.key)
+		b, err := c.l.readable(r.key)
 		if err != nil {
 			return err
 		}
 		g.shift(c.q)
 		if b == nil || b.settled.has(r.idx) {
+			c.drop(r)
 			continue
 		}
 		if err := c.take(*r, b); err != nil {
@@ -161,6 +164,14 @@ func (c *claim) fromGroup(g *group) error {
 		}
 	}
 	return nil
+}
+
+// drop leaves out a message whose data is damaged. If it was its key's turn, the
+// key's next has it now.
+func (c *claim) drop(r *ref) {
+	if k := c.q.keys[r.limitKey]; k != nil {
+		c.q.wakeKey(c.l, k, c.t.now)
+	}
 }
 
 func (c *claim) room() bool { return len(c.ls.items) < c.max && c.bytes < claimBytes }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-
+	"errors"
 	"math"
 	"slices"
 	"strings"
@@ -15,7 +15,9 @@ import (
 	"github.com/forebayhq/forebay/engine"
 )
 
-// bury makes a dead letter of a leased message.
+var errUnreadable = errors.New("the data of the message cannot be read any more")
+
+// bury makes a dead letter of a leased message; errUnreadable: it cannot.
 func (t *tx) bury(q *queue, it *item, cause forebay.Cause) error {
 	if cause.At.IsZero() {
 		cause.At = unix(t.now)
@@ -30,11 +32,17 @@ func (t *tx) bury(q *queue, it *item, cause forebay.Cause) error {
 			return err
 		}
 	}
-	b, err := t.l.block(it.key)
+	b, err := t.l.readable(it.key)
 	if err != nil {
 		return err
 	}
-	body := b.body(it.idx)
+	var body []byte
+	if b != nil {
+		body = b.body(it.idx)
+	}
+	if body == nil {
+		return errUnreadable
+	}
 	m, err := decodeBody(body, q.name)
 	if err != nil {
 		return err

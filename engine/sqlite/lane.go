@@ -77,17 +77,11 @@ func (n *lane) load(l *loop) error {
 		n.last = n.tail
 		return nil
 	}
-	b, err := l.block(key)
-	if forebay.CodeOf(err) == forebay.CodeDamaged {
-		// The others go on; the next start saves what can be saved.
-		l.log.Error("a block cannot be read and is passed over", "block", key, "error", err)
-		l.markDamaged()
-		b, err = nil, nil
-	}
+	b, err := l.readable(key)
 	if err != nil {
 		return err
 	}
-	if b == nil { // settled while we were not looking, or unreadable and put aside
+	if b == nil { // settled while we were not looking, or unreadable
 		n.last = key
 		return nil
 	}
@@ -167,6 +161,22 @@ func (l *loop) block(key int64) (*block, error) {
 	return b, l.fill(b)
 }
 
+// readable is block, but a block that cannot be read is told once and is nil from
+// then on: the others go on, and the next start saves what can be saved.
+func (l *loop) readable(key int64) (*block, error) {
+	if l.unreadable[key] {
+		return nil, nil
+	}
+	b, err := l.block(key)
+	if forebay.CodeOf(err) != forebay.CodeDamaged {
+		return b, err
+	}
+	l.log.Error("a block cannot be read and is passed over", "queue", l.queueName(key), "block", key, "error", err)
+	l.damaged = true
+	l.unreadable[key] = true
+	return nil, nil
+}
+
 // meta gives the block of a key, maybe without its data.
 func (l *loop) meta(key int64) (*block, error) {
 	if b := l.blocks.byKey[key]; b != nil {
@@ -214,6 +224,10 @@ func (l *loop) fill(b *block) error {
 	b.recs, bad = records(b.data, b.n)
 	if bad > 0 {
 		return l.putAside(b)
+	}
+	if int(b.recs[b.n-1][1]) != len(b.data) { // b.n is wrong: there are more
+		b.data, b.recs = nil, nil
+		return forebay.Errorf(forebay.CodeDamaged, "sqlite: block", "%d messages are not all", b.n)
 	}
 	l.blocks.cache(b)
 	return nil

@@ -8,7 +8,9 @@ import (
 
 // later says which rows of again are in the store only: those without a group
 // whose (due, key, idx) is beyond the mark. The others are in memory, or their
-// lane has not come to them yet.
+// lane has not come to them yet. The mark is never before due = 0: of what comes
+// back at once memory is the truth, and its rows, if it has any, only serve the
+// next start.
 type later struct {
 	due, key int64 // the mark
 	idx      int64
@@ -24,13 +26,28 @@ type later struct {
 // readyAtMost is how many due messages are loaded into memory.
 const readyAtMost = 4096
 
-// start is the mark of a new queue: what comes back at once, with due 0, is in memory.
+// start is the mark of a new queue.
 func (n *later) start() {
 	n.due, n.key, n.next, n.countAt = 0, math.MaxInt64, math.MaxInt64, math.MaxInt64
 }
 
-// restart is the mark of a queue that was loaded: all is in the store.
-func (n *later) restart() { n.due, n.key, n.countAt = -1, 0, 0 }
+// loadLater takes up the rows of a queue at start. Those with due 0 were in memory
+// when the last process ended, so they fit there; the others are loaded when due.
+func (q *queue) loadLater(l *loop) (err error) {
+	if q.delayed, err = l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", q.id); err != nil {
+		return err
+	}
+	q.later.countAt = 0
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim FROM again
+		WHERE queue = ? AND grp = 0 AND due = 0 ORDER BY due, key, idx`, func(s *sqlite.Stmt) error {
+		q.pushReady(readRef(s))
+		return nil
+	}, q.id)
+	if err != nil {
+		return err
+	}
+	return q.findNext(l)
+}
 
 // delay counts a message that was stored with a due time in the future.
 func (q *queue) delay(due, now int64) {
@@ -40,7 +57,7 @@ func (q *queue) delay(due, now int64) {
 	}
 }
 
-// putLater notes a message without a group that was stored in again.
+// putLater notes a message without a group that waits outside its lane.
 func (q *queue) putLater(l *loop, r *ref) {
 	n := &q.later
 	if r.due < n.due || r.due == n.due && (r.key < n.key || r.key == n.key && int64(r.idx) <= n.idx) {
@@ -54,13 +71,18 @@ func (q *queue) putLater(l *loop, r *ref) {
 	}
 }
 
+// behind tells whether messages are due that are in the store only, and may be loaded.
+func (q *queue) behind(now int64) bool {
+	return q.later.next <= now && len(q.ready) <= readyAtMost/2 && q.parked < maxParked
+}
+
 // advance loads the messages whose time has come, in bounded slices.
 func (q *queue) advance(l *loop, now int64) error {
 	n := &q.later
 	if err := q.countDue(l, now); err != nil { // before any of them can leave
 		return err
 	}
-	if n.next > now || len(q.ready) > readyAtMost/2 {
+	if !q.behind(now) {
 		return nil
 	}
 	room := int64(readyAtMost - len(q.ready))
@@ -147,6 +169,14 @@ func (t *tx) keep(q *queue, r *ref, failures []byte) error {
 		due = ?4, attempts = ?7, deliveries = ?8`,
 		r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries),
 		int64(r.group), int64(r.limitKey))
+}
+
+// unkeep removes a message's row, or else the next start does.
+func (t *tx) unkeep(r *ref) error {
+	if t.l.damaged {
+		return nil
+	}
+	return t.exec("DELETE FROM again WHERE key = ? AND idx = ?", r.key, int64(r.idx))
 }
 
 // kept reads the row of a message; nil: it has none.

@@ -55,7 +55,7 @@ func (l *loop) hold(t *tx, ls *lease) {
 	ls.open, ls.stored = len(ls.items), true
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }
 	l.timers.set(&ls.timer, ls.until)
-	t.claimed = true
+	t.extra = true
 	t.note(t.exec("INSERT INTO lease (id, items) VALUES (?, ?)", ls.id, encodeLease(ls.items)))
 }
 
@@ -101,6 +101,7 @@ type expired struct {
 
 // keepExpired stores what expire has returned.
 func (l *loop) keepExpired(t *tx) {
+	t.extra = t.extra || len(l.expired)+len(l.ended) > 0
 	for _, x := range l.expired {
 		t.note(t.keep(x.q, x.r, nil))
 	}

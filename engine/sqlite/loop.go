@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"time"
@@ -56,21 +57,26 @@ type loop struct {
 	dirty   map[*queue]struct{} // may have something for its waiters
 	timers  timers
 
-	blocks  blocks
-	leases  map[int64]*lease
-	leaseID int64
-	expired []expired // in this cycle
-	ended   []*lease  // whose rows are to go
-	epoch   string
-	seq     int64 // of the next block
-	seqKept int64 // seqs below it are reserved in the store
-	dedup   dedup
+	blocks     blocks
+	unreadable map[int64]bool // blocks that are passed over
+	damaged    bool           // damage was met: nothing is deleted any more, which might go through it
+	marked     bool           // the store says so
+	leases     map[int64]*lease
+	leaseID    int64
+	expired    []expired // in this cycle
+	ended      []*lease  // whose rows are to go
+	epoch      string
+	seq        int64 // of the next block
+	seqKept    int64 // seqs below it are reserved in the store
+	dedup      dedup
 
 	openedAt  int64
 	spaceAt   int64 // when free disk was looked at last
 	spaceErr  error
-	refusing  bool // the store refuses writes
-	shrinking bool // the file may be mostly free
+	refusing  bool  // the store refuses writes
+	unsynced  bool  // what the log holds may not all be on the disk
+	resyncAt  int64 // not before, since the last one failed
+	shrinking bool  // the file may be mostly free
 	requested []request
 }
 
@@ -87,7 +93,7 @@ func (l *loop) run() {
 			break
 		}
 	}
-	l.e.result = l.close()
+	l.e.result = errors.Join(l.keepBuckets(), l.close())
 }
 
 // gather waits for a request, a timer or work that is left, then takes all that
@@ -177,11 +183,18 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 		l.turnAway()
 	}
 	l.serve(t)
-	err := l.commit(t, calls)
+	var err error
+	if anyDurable(calls) {
+		if err = l.resync(t.now); err != nil {
+			calls = refuse(calls, err)
+		}
+	}
+	err = errors.Join(err, l.commit(t, calls))
 	for _, r := range t.claims {
 		r.done <- nil
 	}
 	l.noteStore(t, err)
+	l.keepMark()
 	l.saver.consider(l)
 	l.dedup.trim(l, t.now)
 }
@@ -195,16 +208,21 @@ func (l *loop) commit(t *tx, calls []*call) error {
 		for _, c := range calls {
 			c.op.publish(t)
 		}
+		if t.unsynced != nil {
+			calls = refuse(calls, t.unsynced)
+		}
 		for _, c := range calls {
 			c.finish(nil)
 		}
-		return nil
+		return t.unsynced
 	}
 	t.rollback()
 	for _, c := range calls {
 		c.op.abort()
 	}
-	if len(calls) == 1 && !t.claimed {
+	if forebay.CodeOf(err) == forebay.CodeDamaged && !l.damaged {
+		l.damaged = true // from now on the call may pass
+	} else if len(calls) == 1 && !t.extra {
 		calls[0].finish(err)
 		return err
 	}
@@ -233,9 +251,6 @@ func (l *loop) noteStore(t *tx, err error) {
 		return
 	}
 	l.refusing = failed
-	if code == forebay.CodeDamaged {
-		l.markDamaged()
-	}
 	if failed {
 		l.log.Error("the store refuses writes", "code", string(code), "error", err)
 		return

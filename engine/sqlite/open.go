@@ -11,6 +11,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // newLoop opens the store and builds what memory holds of it.
@@ -37,20 +38,21 @@ func (l *loop) start() error {
 // startRecovered starts once more, with what can be read of a damaged file.
 func (l *loop) startRecovered(damage error) error {
 	l.log.Error("the database is damaged", "file", l.e.cfg.Path, "error", damage)
-	lock := l.lock
-	l.lock = nil // kept
-	l.close()    // it is damaged, whatever this says
-	*l = *emptyLoop(l.e)
-	l.lock = lock
-	rec, err := recoverFile(l.e.cfg.Path, time.Unix(0, l.openedAt).UTC().Format("20060102T150405"), l.e.cfg.MaxBytes)
-	l.e.recovery = rec
+	rec, err := recoverFile(l.e.cfg.Path, l.e.cfg.MaxBytes, func() {
+		lock := l.lock
+		l.lock = nil // kept
+		l.close()    // it is damaged, whatever this says
+		*l = *emptyLoop(l.e)
+		l.lock = lock
+	})
 	if err != nil {
 		return err
 	}
+	l.e.recovery = rec
 	for _, lost := range rec.Lost {
 		l.log.Error("lost to damage", "table", lost)
 	}
-	l.log.Warn("the database was recovered", "rows", rec.Saved, "copy", rec.Copy)
+	l.log.Warn("the database was recovered", "rows", rec.Saved)
 	return l.start()
 }
 
@@ -58,7 +60,7 @@ func emptyLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, log: e.log,
 		queues: map[string]*queue{}, byID: map[int64]*queue{}, dirty: map[*queue]struct{}{},
-		leases: map[int64]*lease{},
+		leases: map[int64]*lease{}, unreadable: map[int64]bool{},
 	}
 	l.blocks.byKey = map[int64]*block{}
 	l.dedup.max = e.cfg.DedupMax
@@ -89,6 +91,18 @@ func (l *loop) open() error {
 			return err
 		}
 	}
+	kept, err := takeRecovered(path)
+	if err != nil {
+		return err
+	}
+	if err := removeDatabase(path + recovering); err != nil {
+		return err
+	}
+	if kept != "" {
+		l.e.recovery.Copy = kept
+		l.log.Warn("a recovered database takes the place of the damaged one", "copy", kept)
+	}
+	l.unsynced = l.e.cfg.Durability == DurabilityFull && leftLog(path)
 	if l.db.conn, err = openFile(path, l.e.cfg.MaxBytes); err != nil {
 		return err
 	}
@@ -178,6 +192,9 @@ func (l *loop) load() error {
 		return err
 	}
 	t.publish()
+	if l.unsynced { // the first durable call does more
+		return nil
+	}
 	return l.sync()
 }
 
@@ -205,10 +222,11 @@ func (l *loop) loadQueues(t *tx) error {
 	err := l.db.each("SELECT id, name, limits FROM queue", func(s *sqlite.Stmt) error {
 		q := l.newQueue(s.ColumnInt64(0), s.ColumnText(1))
 		if err := json.Unmarshal([]byte(s.ColumnText(2)), &q.limits); err != nil {
-			return forebay.Errorf(forebay.CodeDamaged, "sqlite: open", "limits of queue %q: %w", q.name, err)
+			// A start must not fail for it: a recovery would find them no better.
+			q.limits = engine.QueueLimits{}
+			l.log.Error("the limits of a queue cannot be read and are gone", "queue", q.name, "error", err)
 		}
 		q.bucket, q.drainedAt = drained(q.limits.Rate, t.now), t.now
-		q.later.restart()
 		l.addQueue(q)
 		return nil
 	})
@@ -251,16 +269,24 @@ func (l *loop) loadBuckets(t *tx) error {
 	return t.exec("DELETE FROM meta WHERE name GLOB 'rate/*'")
 }
 
-func (l *loop) loadParts(*tx) error {
-	return l.db.each("SELECT key, settled, n, bytes FROM part JOIN block USING (key)", func(s *sqlite.Stmt) error {
+func (l *loop) loadParts(t *tx) error {
+	var whole []int64
+	err := l.db.each("SELECT key, settled, n, bytes FROM part JOIN block USING (key)", func(s *sqlite.Stmt) error {
 		settled := readBitmap(columnBytes(s, 1))
 		b := block{n: int(s.ColumnInt64(2)), bytes: s.ColumnInt64(3)}
 		if q := l.byID[laneOf(s.ColumnInt64(0))/levels]; q != nil && b.n > 0 {
 			q.total -= int64(settled.count())
 			q.bytes -= b.remaining(0) - b.remaining(settled.count())
 		}
+		if settled.count() == b.n {
+			whole = append(whole, s.ColumnInt64(0))
+		}
 		return nil
 	})
+	for _, key := range whole {
+		err = errors.Join(err, t.exec("DELETE FROM part WHERE key = ?", key), t.exec("DELETE FROM block WHERE key = ?", key))
+	}
+	return err
 }
 
 // freeLeases makes the messages wait again that a process held when it died.
@@ -304,15 +330,11 @@ func (l *loop) freeLease(t *tx, it leaseItem) error {
 		r.key, int64(r.idx), q.id, r.ord, r.sentAt, int64(it.deliveries), int64(r.group), int64(r.limitKey))
 }
 
-// loadAgain counts. The rows themselves are loaded when they are due; those of
-// groups when their lane comes to them, so that the order is that of sending.
+// loadAgain takes up what left its lane, but for groups: of those their lane comes
+// to each message again, so that the order is that of sending.
 func (l *loop) loadAgain(*tx) error {
 	for _, q := range l.byID {
-		var err error
-		if q.delayed, err = l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", q.id); err != nil {
-			return err
-		}
-		if err := q.findNext(l); err != nil {
+		if err := q.loadLater(l); err != nil {
 			return err
 		}
 	}
@@ -350,11 +372,8 @@ func (l *loop) loadDedup(*tx) error {
 // database.
 func (l *loop) close() error {
 	var err error
-	if l.db.conn != nil {
-		err = l.keepBuckets()
-	}
 	if l.saver != nil {
-		err = errors.Join(err, l.saver.close())
+		err = l.saver.close()
 	}
 	if l.db.conn != nil {
 		err = errors.Join(err, l.db.conn.Close())

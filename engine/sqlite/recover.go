@@ -56,41 +56,119 @@ func checkVersion(version, application int64) error {
 // The recovery of a damaged file, its life story:
 //
 //  1. Opening, or building the state in memory, meets damage (CodeDamaged), or a
-//     former run met it and left a mark (markDamaged).
-//  2. The file and its log are renamed: nothing is ever written to them again.
-//  3. A new file is made, and all rows are copied that can be read. The keys of a
-//     table are listed from both its ends up to where it is damaged; between, the
-//     keys of blocks are known from their dedup records. Then each row is read by
-//     its key, so that damage in one costs that one only.
-//  4. What was lost is logged, and told by Engine.Recovery.
-//  5. Blocks that can be read but whose records fail their checksums are found when
+//     former run met it and left a mark (keepMark).
+//  2. The file and its log are only read from now on: what was opened on them is
+//     closed while the recovery reads them, so that SQLite moves nothing.
+//  3. A new file is made beside it (forebay.db.recovering), and all rows are copied
+//     that can be read. The keys of a table are listed from both its ends up to
+//     where it is damaged; between, the keys of blocks are known from their dedup
+//     records. Then each row is read by its key, so that damage in one costs that
+//     one only. When this fails, or the process dies, the next start begins anew.
+//  4. The new file is synced and renamed (forebay.db.recovered). From here on it
+//     counts: whoever opens finds it, and takeRecovered puts it in the place of the
+//     damaged one, which is kept, however often that is cut short.
+//  5. What was lost is logged, and told by Engine.Recovery.
+//  6. Blocks that can be read but whose records fail their checksums are found when
 //     they are loaded; see putAside.
 
-// recoverFile saves what can be read of a damaged database into a new one.
-func recoverFile(path, suffix string, maxBytes int64) (rec Recovery, err error) {
-	rec.Copy = path + ".damaged-" + suffix
-	if err := os.Rename(path, rec.Copy); err != nil {
-		return rec, folderError(err)
+const (
+	recovering = ".recovering"
+	recovered  = ".recovered"
+)
+
+// recoverFile saves what can be read of a damaged database into a new one, to be
+// found by takeRecovered. It calls closeOld once it holds the damaged one open.
+func recoverFile(path string, maxBytes int64, closeOld func()) (rec Recovery, err error) {
+	fresh := path + recovering
+	if err := removeDatabase(fresh); err != nil {
+		return rec, err
 	}
-	if err := os.Rename(path+"-wal", rec.Copy+"-wal"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return rec, folderError(err)
+	defer func() {
+		if err != nil { // it may be the disk that is full
+			err = errors.Join(err, removeDatabase(fresh))
+		}
+	}()
+	old, oldErr := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	if oldErr == nil {
+		defer old.Close()
+		_, _ = pragmaInt(old, "schema_version") // takes its lock; what is damaged shows when it is copied
 	}
-	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return rec, folderError(err)
-	}
-	conn, err := openFile(path, maxBytes)
+	closeOld()
+	conn, err := openFile(fresh, maxBytes)
 	if err != nil {
 		return rec, err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	old, err := sqlite.OpenConn(rec.Copy, sqlite.OpenReadOnly)
-	if err != nil {
-		rec.Lost = []string{fmt.Sprintf("everything: %v", err)}
-		return rec, nil
+	if oldErr != nil {
+		rec.Lost = []string{fmt.Sprintf("everything: %v", oldErr)}
+	} else {
+		c := copier{from: db{old}, to: db{conn}, rec: &rec}
+		err = c.copy()
 	}
-	defer old.Close()
-	c := copier{from: db{old}, to: db{conn}, rec: &rec}
-	return rec, c.copy()
+	if err = errors.Join(err, conn.Close()); err != nil { // the close moves the log into the file
+		return rec, err
+	}
+	if err := syncFile(fresh); err != nil {
+		return rec, err
+	}
+	if err := os.Rename(fresh, path+recovered); err != nil {
+		return rec, folderError(err)
+	}
+	return rec, syncFolder(path)
+}
+
+func removeDatabase(path string) error {
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return folderError(err)
+		}
+	}
+	return nil
+}
+
+// syncFile makes a closed database durable. One that still has a log is not whole.
+func syncFile(path string) error {
+	if leftLog(path) {
+		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: recover", "the log of the new file could not be moved into it")
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return folderError(err)
+	}
+	defer f.Close()
+	if err := f.Sync(); err != nil {
+		return folderError(err)
+	}
+	return nil
+}
+
+// takeRecovered puts a recovered file in the place of the damaged one, if there is
+// one, and tells where that is kept. The log goes with it: the new file must not
+// meet it. The names depend on nothing but the recovered file, so that a start that
+// was cut short here is finished by the next.
+func takeRecovered(path string) (kept string, err error) {
+	info, err := os.Stat(path + recovered)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", folderError(err)
+	}
+	kept = path + ".damaged-" + info.ModTime().UTC().Format("20060102T150405.000")
+	for _, move := range [][2]string{{path, kept}, {path + "-wal", kept + "-wal"}} {
+		if err := os.Rename(move[0], move[1]); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", folderError(err)
+		}
+	}
+	if err := os.Remove(path + "-shm"); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", folderError(err)
+	}
+	if err := syncFolder(path); err != nil {
+		return "", err
+	}
+	if err := os.Rename(path+recovered, path); err != nil {
+		return "", folderError(err)
+	}
+	return kept, syncFolder(path)
 }
 
 // table is one that is copied: its key, and the other columns.
@@ -163,6 +241,9 @@ func (c *copier) table(t table) error {
 		if row == nil {
 			continue // a block that dedup remembers, long settled
 		}
+		if t.name == "block" {
+			row[1] = max(recordCount(row[4].([]byte)), row[1].(int64))
+		}
 		if err := c.to.exec(put, row...); err != nil {
 			return err
 		}
@@ -176,6 +257,17 @@ func (c *copier) table(t table) error {
 		c.rec.Lost = append(c.rec.Lost, fmt.Sprintf("%s: %d of %d rows could not be read", t.name, lost, len(keys)))
 	}
 	return nil
+}
+
+// recordCount is how many records a block's data has, by the last that is whole.
+func recordCount(data []byte) (n int64) {
+	recs, _ := records(data, blockMessages)
+	for i, r := range recs {
+		if r[1] > 0 {
+			n = int64(i) + 1
+		}
+	}
+	return n
 }
 
 // note remembers what helps with the tables to come.
@@ -232,9 +324,17 @@ func values(s *sqlite.Stmt) []any {
 }
 
 // mend makes up for what the new file needs and the old one has lost: names of
-// queues that blocks and dead letters belong to, and seqs that were never used.
+// queues that blocks and dead letters belong to, and seqs that were never used. The
+// mark of damage has done its work.
 func (c *copier) mend() error {
-	err := c.to.exec(`INSERT INTO queue (id, name) SELECT id, 'recovered-' || id FROM (
+	err := c.to.exec("DELETE FROM meta WHERE name = 'damaged'")
+	if err == nil {
+		err = c.dropSettled()
+	}
+	if err != nil {
+		return err
+	}
+	err = c.to.exec(`INSERT INTO queue (id, name) SELECT id, 'recovered-' || id FROM (
 		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead) WHERE id NOT IN (SELECT id FROM queue)`)
 	if err != nil {
 		return err
@@ -242,13 +342,34 @@ func (c *copier) mend() error {
 	return c.to.exec("INSERT INTO meta (name, value) VALUES ('seq', ?1) ON CONFLICT DO UPDATE SET value = max(value, ?1)", c.top+seqsAhead)
 }
 
-// markDamaged makes the next start recover the file.
-func (l *loop) markDamaged() {
-	// If not even this can be written, the next start meets the damage by itself or not at all.
-	_ = l.db.exec("INSERT INTO meta (name, value) VALUES ('damaged', 1) ON CONFLICT DO NOTHING")
+// dropSettled drops the places in again of messages that are settled, or lost.
+func (c *copier) dropSettled() error {
+	if err := c.to.exec("DELETE FROM again WHERE key NOT IN (SELECT key FROM block)"); err != nil {
+		return err
+	}
+	var settled [][2]int64
+	err := c.to.each("SELECT key, idx, settled FROM again JOIN part USING (key)", func(s *sqlite.Stmt) error {
+		key, idx, marks := s.ColumnInt64(0), s.ColumnInt64(1), readBitmap(columnBytes(s, 2))
+		if marks.has(int(idx) & (blockMessages - 1)) {
+			settled = append(settled, [2]int64{key, idx})
+		}
+		return nil
+	})
+	for _, at := range settled {
+		err = errors.Join(err, c.to.exec("DELETE FROM again WHERE key = ? AND idx = ?", at[0], at[1]))
+	}
+	return err
 }
 
-// isMarked finds the mark of markDamaged.
+// keepMark makes the next start recover the file, if damage was met.
+func (l *loop) keepMark() {
+	if l.damaged && !l.marked {
+		// If not even this can be written, the next start meets the damage by itself or not at all.
+		l.marked = l.db.exec("INSERT INTO meta (name, value) VALUES ('damaged', 1) ON CONFLICT DO NOTHING") == nil
+	}
+}
+
+// isMarked finds the mark of keepMark.
 func (l *loop) isMarked(*tx) error {
 	n, err := l.db.int("SELECT 1 FROM meta WHERE name = 'damaged'")
 	if err == nil && n > 0 {

@@ -96,7 +96,14 @@ func (o *settle) apply(t *tx) error {
 		it.state = itemSettling
 		t.touch(ls)
 		o.done = append(o.done, settled{ls: ls, it: it, v: o.in[i].Verdict})
-		if err := o.one(t, &o.in[i], &o.done[len(o.done)-1]); err != nil {
+		err := o.one(t, &o.in[i], &o.done[len(o.done)-1])
+		if err == errUnreadable { // the others are settled; this one ends with its lease
+			it.state = itemLeased
+			o.done = o.done[:len(o.done)-1]
+			o.errs[i] = forebay.Errorf(forebay.CodeDamaged, "sqlite: settle", "%w", err)
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		if err := o.follow(t, o.next[i]); err != nil {
@@ -152,7 +159,7 @@ func (t *tx) release(q *queue, ls *lease, r *ref) error {
 	case r.stored:
 		return t.keep(q, r, nil)
 	case had:
-		return t.exec("DELETE FROM again WHERE key = ? AND idx = ?", r.key, int64(r.idx))
+		return t.unkeep(r)
 	}
 	return nil
 }
@@ -160,7 +167,7 @@ func (t *tx) release(q *queue, ls *lease, r *ref) error {
 // finish takes a message out of the store.
 func (t *tx) finish(it *item) error {
 	if it.stored {
-		if err := t.exec("DELETE FROM again WHERE key = ? AND idx = ?", it.key, int64(it.idx)); err != nil {
+		if err := t.unkeep(&it.ref); err != nil {
 			return err
 		}
 	}

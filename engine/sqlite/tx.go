@@ -2,9 +2,6 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"syscall"
-
-	"github.com/forebayhq/forebay"
 )
 
 // seqsAhead is how many block seqs are reserved in the store at a time. A seq is
@@ -20,19 +17,20 @@ type tx struct {
 	began   bool // the store has it open
 	wrote   bool // it had anything to write
 	durable bool // somebody waits for the disk
-	claimed bool // writes leases
+	extra   bool // writes what no call asked for: leases, and what became of them
 
-	hint    int // size of the block that may be needed
-	seq     int64
-	queues  map[string]*queue   // made by this transaction
-	open    map[int64]*builder  // the block that is being filled, by lane
-	made    []*builder          // all blocks
-	ids     map[digest]*entry   // sent by this transaction
-	settled map[*block]*bitmap  // what is settled by this transaction
-	claims  []*receive          // served
-	gone    []*lease            // ended by time
-	touched map[*lease]struct{} // of which messages are settled
-	failure error               // of a write that nobody waits for
+	hint     int // size of the block that may be needed
+	seq      int64
+	queues   map[string]*queue   // made by this transaction
+	open     map[int64]*builder  // the block that is being filled, by lane
+	made     []*builder          // all blocks
+	ids      map[digest]*entry   // sent by this transaction
+	settled  map[*block]*bitmap  // what is settled by this transaction
+	claims   []*receive          // served
+	gone     []*lease            // ended by time
+	touched  map[*lease]struct{} // of which messages are settled
+	failure  error               // of a write that nobody waits for
+	unsynced error               // committed, but not known to be durable
 }
 
 func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024} }
@@ -95,7 +93,7 @@ func (t *tx) commit() error {
 	}
 	t.began = false
 	if t.durable {
-		return t.l.sync()
+		t.unsynced = t.l.sync()
 	}
 	return nil
 }
@@ -106,18 +104,6 @@ func (t *tx) rollback() {
 		_ = t.l.db.exec("ROLLBACK")
 	}
 	t.began = false
-}
-
-// sync makes the write-ahead log durable. The connection runs with
-// synchronous=NORMAL, so that commits that nobody waits for cost no flush.
-func (l *loop) sync() error {
-	if l.wal == nil {
-		return nil
-	}
-	if err := syscall.Fdatasync(int(l.wal.Fd())); err != nil {
-		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "%w", err)
-	}
-	return nil
 }
 
 // builder is a block that is being filled.
@@ -197,9 +183,9 @@ func (t *tx) settle(b *block, i int) {
 }
 
 // writeMarks stores what is settled of a block; a block that is settled whole
-// leaves the store.
+// leaves the store, or else the next start lets it leave.
 func (t *tx) writeMarks(b *block, marks *bitmap) error {
-	if marks.count() < b.n {
+	if marks.count() < b.n || t.l.damaged {
 		return t.exec("INSERT INTO part (key, settled) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET settled = ?2",
 			b.key, marks.bytes(b.n))
 	}

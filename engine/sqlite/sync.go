@@ -1,0 +1,97 @@
+package sqlite
+
+import (
+	"os"
+	"syscall"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
+)
+
+// A flush of the log that fails, its life story:
+//
+//  1. The transaction is committed, so it is true in memory as well; but its callers
+//     are told that it may not be durable.
+//  2. The kernel takes the pages that it could not write for clean. A later flush
+//     would succeed without them, and the log ends at its first hole. So the log can
+//     not be trusted any more, and no durable call is taken (unsynced).
+//  3. resync moves the whole log into the database, from the kernel's memory, and
+//     syncs that; the log then begins anew. When this has worked, all is as before.
+//  4. A process that ends before is followed by one that finds a log, which does
+//     the same before its first durable call.
+
+// sync makes the write-ahead log durable. The connection runs with
+// synchronous=NORMAL, so that commits that nobody waits for cost no flush.
+func (l *loop) sync() error {
+	if l.wal == nil {
+		return nil
+	}
+	if l.unsynced {
+		return errUnsynced()
+	}
+	if err := syscall.Fdatasync(int(l.wal.Fd())); err != nil {
+		l.unsynced, l.resyncAt = true, 0
+		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "%w", err)
+	}
+	return nil
+}
+
+func errUnsynced() error {
+	return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "what was written is not known to be on the disk yet")
+}
+
+// resyncRest is the wait after a resync that failed.
+const resyncRest = int64(time.Second)
+
+// resync makes the store trustworthy again after a flush that failed.
+func (l *loop) resync(now int64) error {
+	if !l.unsynced {
+		return nil
+	}
+	if now < l.resyncAt && l.resyncAt-now <= resyncRest {
+		return errUnsynced()
+	}
+	l.resyncAt = now + resyncRest
+	whole := false
+	err := l.db.each("PRAGMA wal_checkpoint(RESTART)", func(s *sqlite.Stmt) error {
+		whole = s.ColumnInt64(0) == 0 && s.ColumnInt64(1) == s.ColumnInt64(2)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !whole {
+		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "the write-ahead log could not be moved whole")
+	}
+	l.unsynced = false
+	return nil
+}
+
+// refuse answers the durable calls, and gives those that can be done.
+func refuse(calls []*call, err error) (rest []*call) {
+	for _, c := range calls {
+		if c.op.durable() {
+			c.finish(err)
+		} else {
+			rest = append(rest, c)
+		}
+	}
+	return rest
+}
+
+func anyDurable(calls []*call) bool {
+	for _, c := range calls {
+		if c.op.durable() {
+			return true
+		}
+	}
+	return false
+}
+
+// leftLog tells whether a former process left its log behind.
+func leftLog(path string) bool {
+	info, err := os.Stat(path + "-wal")
+	return err == nil && info.Size() > 0
+}

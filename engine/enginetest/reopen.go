@@ -12,6 +12,7 @@ func reopenCases() []testCase {
 	return []testCase{
 		{name: "reopen/nothing is lost", invariants: []int{1}, reopens: true, run: reopenKeeps},
 		{name: "reopen/leases are freed, deliveries counted", invariants: []int{4, 5}, reopens: true, run: reopenLeases},
+		{name: "reopen/what is given back comes again", invariants: []int{4, 5}, reopens: true, run: reopenRelease},
 		{name: "reopen/old receipts are void", invariants: []int{3}, reopens: true, run: reopenReceipts},
 		{name: "reopen/failures are kept", invariants: []int{1}, reopens: true, run: reopenFailures},
 		{name: "reopen/what is delayed stays delayed", invariants: []int{1}, reopens: true, run: reopenDelayed},
@@ -66,6 +67,33 @@ func reopenLeases(v *env) {
 				v.failf("after %d openings: %+v, want delivery %d, attempt 1", n, d, n-i)
 			}
 		}
+	}
+}
+
+// Each way back to waiting works in an engine that was opened with messages but
+// without any that had come back before.
+func reopenRelease(v *env) {
+	for name, back := range map[string]func(ds []forebay.Delivery){
+		"released": func(ds []forebay.Delivery) {
+			for _, d := range ds {
+				v.end(d, forebay.Release, 0)
+			}
+		},
+		"released for a while": func(ds []forebay.Delivery) {
+			for _, d := range ds {
+				v.end(d, forebay.Release, v.unit)
+			}
+			v.pass(2 * v.unit)
+		},
+		"expired": func([]forebay.Delivery) { v.pass(v.lease() + v.unit) },
+	} {
+		ids := []string{name + " a", name + " b"}
+		v.put(ids...)
+		v.reopen()
+		back(v.take(2))
+		ds := v.take(3)
+		v.wantSet(ds, ids...)
+		v.ack(ds...)
 	}
 }
 

@@ -24,6 +24,9 @@ func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return folderError(dir, err)
 	}
+	if err := syncEntry(dir); err != nil {
+		return folderError(dir, err)
+	}
 	probe, err := os.CreateTemp(dir, ".probe-*")
 	if err != nil {
 		return folderError(dir, err)
@@ -34,6 +37,27 @@ func makeFolder(dir string) error {
 		return folderError(dir, err)
 	}
 	return nil
+}
+
+// syncEntry makes the folder's own name survive power loss: what is stored in a
+// folder that is not there any more is lost all the same.
+func syncEntry(dir string) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	parent, err := os.Open(filepath.Dir(abs))
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // a folder that somebody else made, in one that is not ours to read
+	}
+	if err != nil {
+		return err
+	}
+	err = parent.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EROFS) {
+		err = nil // a file system that has nothing to sync there
+	}
+	return errors.Join(err, parent.Close())
 }
 
 func folderError(dir string, err error) error {

@@ -62,12 +62,7 @@ func (e *Engine) Dead(ctx context.Context, dq engine.DeadQuery) ([]forebay.DeadL
 		err.Field = "limit"
 		return nil, err
 	}
-	var letters []forebay.DeadLetter
-	err := e.submit(ctx, question(func(t *tx) (err error) {
-		letters, err = t.l.deadLetters(dq)
-		return err
-	}))
-	return letters, err
+	return ask(ctx, e, func(t *tx) ([]forebay.DeadLetter, error) { return t.l.deadLetters(dq) })
 }
 
 const deadColumns = "seq, queue, cause, failures, attempts, deliveries, sent_at, died_at, body"
@@ -133,7 +128,7 @@ func (e *Engine) exhume(ctx context.Context, seqs []int64, replay bool) ([]error
 	if len(seqs) > engine.MaxSend {
 		return nil, tooMany("seqs", engine.MaxSend)
 	}
-	o := &exhume{seqs: seqs, errs: make([]error, len(seqs)), replay: replay}
+	o := &exhume{seqs: slices.Clone(seqs), errs: make([]error, len(seqs)), replay: replay}
 	if err := e.submit(ctx, o); err != nil {
 		return nil, err
 	}
@@ -174,7 +169,7 @@ func (o *exhume) apply(t *tx) error {
 			continue
 		}
 		if o.replay {
-			m := encode(&d.Message, nil)
+			m := encode(&d.Message, unix(t.now))
 			if err := t.inherit(&m); err != nil {
 				return err
 			}

@@ -172,9 +172,9 @@ func (e *Engine) submit(ctx context.Context, o op) error {
 // Size tells the bytes of the database and its log that are in use, and the free
 // ones: those of its disk, and those inside the file that messages have left.
 func (e *Engine) Size(ctx context.Context) (used, free int64, err error) {
-	err = e.submit(ctx, question(func(t *tx) (err error) {
-		used, free, err = t.l.size()
-		return err
-	}))
-	return used, free, err
+	size, err := ask(ctx, e, func(t *tx) (size [2]int64, err error) {
+		size[0], size[1], err = t.l.size()
+		return size, err
+	})
+	return size[0], size[1], err
 }

@@ -30,3 +30,40 @@ func (e *Engine) BreakSync() (mend func() error, err error) {
 		return err
 	}, err
 }
+
+// Hold stops the loop until release is called.
+func (e *Engine) Hold() (release func()) {
+	held, free := make(chan struct{}), make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		done <- e.submit(context.Background(), question(func(*tx) error {
+			close(held)
+			<-free
+			return nil
+		}))
+	}()
+	<-held
+	return func() { close(free); <-done }
+}
+
+// Queued is how many requests wait for the loop.
+func (e *Engine) Queued() int { return len(e.requests) }
+
+// LogSize is the size of the log that is not in the database yet; saving: it is on its way.
+func (e *Engine) LogSize() (size int64, saving bool) {
+	_ = e.submit(context.Background(), question(func(t *tx) error {
+		size, saving = t.l.saver.size(), t.l.saver.busy
+		return nil
+	}))
+	return size, saving
+}
+
+// ForgetData takes the data of all blocks out of memory.
+func (e *Engine) ForgetData() {
+	_ = e.submit(context.Background(), question(func(t *tx) error {
+		for _, b := range t.l.blocks.byKey {
+			t.l.blocks.drop(b)
+		}
+		return nil
+	}))
+}

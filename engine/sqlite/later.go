@@ -4,6 +4,8 @@ import (
 	"math"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay"
 )
 
 // later says which rows of again are in the store only: those without a group
@@ -46,6 +48,9 @@ func (q *queue) loadLater(l *loop) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := q.countDue(l, l.now()); err != nil { // also meets damage now, where it leads to a recovery
+		return err
+	}
 	return q.findNext(l)
 }
 
@@ -76,8 +81,21 @@ func (q *queue) behind(now int64) bool {
 	return q.later.next <= now && len(q.ready) <= readyAtMost/2 && q.parked < maxParked
 }
 
-// advance loads the messages whose time has come, in bounded slices.
+// advance loads the messages whose time has come, in bounded slices. Damage hides
+// them until the next start; what memory has goes on.
 func (q *queue) advance(l *loop, now int64) error {
+	err := q.loadDue(l, now)
+	if forebay.CodeOf(err) != forebay.CodeDamaged {
+		return err
+	}
+	l.log.Error("delayed messages cannot be read", "queue", q.name, "error", err)
+	l.damaged = true
+	l.timers.stop(&q.later.timer)
+	q.later.next, q.later.countAt = math.MaxInt64, math.MaxInt64
+	return nil
+}
+
+func (q *queue) loadDue(l *loop, now int64) error {
 	n := &q.later
 	if err := q.countDue(l, now); err != nil { // before any of them can leave
 		return err

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -56,5 +57,41 @@ func TestExpiredNotStored(t *testing.T) {
 	exec(t, e, "DROP TRIGGER no")
 	if ds := receive(t, e, 1); len(ds) != 1 || ds[0].Deliveries != 2 {
 		t.Fatalf("the message does not come again: %+v", ds)
+	}
+}
+
+// A message that is due behind many of a limited key comes to who waits for it.
+func TestDueBehindKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, sqlite.Config{})
+		ctx := context.Background()
+		if err := e.SetLimits(ctx, "q", engine.QueueLimits{KeyActive: 1}); err != nil {
+			t.Fatal(err)
+		}
+		ms := messages(3000, "k")
+		for i := range ms {
+			ms[i].LimitKey, ms[i].NotBefore = "k", time.Now().Add(time.Minute)
+		}
+		free := messages(1, "free")
+		free[0].NotBefore = time.Now().Add(time.Minute + time.Second)
+		send(t, e, append(ms, free...)...)
+		for range 2 {
+			ds, err := e.Receive(ctx, engine.Receive{Queue: "q", Max: 1, Wait: 2 * time.Minute})
+			if err != nil || len(ds) != 1 {
+				t.Fatal(ds, err)
+			}
+			time.Sleep(time.Second) // of the bubble
+		}
+	})
+}
+
+// A not-before of long ago, for which nanoseconds do not reach, is one of the past.
+func TestLongAgo(t *testing.T) {
+	e := open(t, sqlite.Config{})
+	ms := messages(1, "m")
+	ms[0].NotBefore = time.Date(1500, 1, 1, 0, 0, 0, 0, time.UTC)
+	send(t, e, ms...)
+	if ds := receive(t, e, 1); len(ds) != 1 || ds[0].NotBefore.After(time.Now()) {
+		t.Fatalf("%+v", ds)
 	}
 }

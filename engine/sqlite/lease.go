@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -150,8 +151,9 @@ func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease t
 	if len(receipts) > engine.MaxReceive {
 		return nil, tooMany("receipts", engine.MaxReceive)
 	}
-	errs := make([]error, len(receipts))
-	err := e.submit(ctx, question(func(t *tx) error {
+	receipts = slices.Clone(receipts)
+	return ask(ctx, e, func(t *tx) ([]error, error) {
+		errs := make([]error, len(receipts))
 		for i, r := range receipts {
 			ls, it := t.l.held(r)
 			if it == nil {
@@ -161,12 +163,8 @@ func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease t
 			it.until = t.now + int64(lease)
 			t.l.timers.sooner(&ls.timer, it.until)
 		}
-		return nil
-	}))
-	if err != nil {
-		return nil, err
-	}
-	return errs, nil
+		return errs, nil
+	})
 }
 
 func errLeaseLost() error {

@@ -230,12 +230,10 @@ func (o *setLimits) publish(t *tx) {
 
 // QueueLimits tells the limits of a queue; none of an unknown one.
 func (e *Engine) QueueLimits(ctx context.Context, queue string) (engine.QueueLimits, error) {
-	var limits engine.QueueLimits
-	err := e.submit(ctx, question(func(t *tx) error {
+	return ask(ctx, e, func(t *tx) (limits engine.QueueLimits, err error) {
 		if q := t.l.queues[queue]; q != nil {
 			limits = q.limits
 		}
-		return nil
-	}))
-	return limits, err
+		return limits, nil
+	})
 }

@@ -12,12 +12,7 @@ import (
 
 // Locate tells where a message is, by its id.
 func (e *Engine) Locate(ctx context.Context, id string) (engine.Location, error) {
-	var loc engine.Location
-	err := e.submit(ctx, question(func(t *tx) (err error) {
-		loc, err = t.l.locate(id, t.now)
-		return err
-	}))
-	return loc, err
+	return ask(ctx, e, func(t *tx) (engine.Location, error) { return t.l.locate(id, t.now) })
 }
 
 func (l *loop) locate(id string, now int64) (engine.Location, error) {

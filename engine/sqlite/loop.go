@@ -75,6 +75,7 @@ type loop struct {
 	spaceErr  error
 	refusing  bool  // the store refuses writes
 	unsynced  bool  // what the log holds may not all be on the disk
+	distrust  bool  // what the database holds may not all be on the disk
 	resyncAt  int64 // not before, since the last one failed
 	shrinking bool  // the file may be mostly free
 	requested []request
@@ -162,6 +163,7 @@ func (l *loop) workLeft() bool {
 
 // cycle does all that came, in one commit.
 func (l *loop) cycle(reqs []request, stopping bool) {
+	refused := l.trust(reqs) // before anything is written
 	t := l.newTx()
 	calls := make([]*call, 0, len(reqs))
 	l.timers.run(t.now)
@@ -183,13 +185,10 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 		l.turnAway()
 	}
 	l.serve(t)
-	var err error
-	if anyDurable(calls) {
-		if err = l.resync(t.now); err != nil {
-			calls = refuse(calls, err)
-		}
+	if refused != nil {
+		calls = refuse(calls, refused)
 	}
-	err = errors.Join(err, l.commit(t, calls))
+	err := errors.Join(refused, l.commit(t, calls))
 	for _, r := range t.claims {
 		r.done <- nil
 	}

@@ -372,6 +372,10 @@ func (l *loop) loadDedup(*tx) error {
 // database.
 func (l *loop) close() error {
 	var err error
+	if l.distrust { // closing the connections would move the log; the process ends anyway
+		l.lock.free()
+		return errUnsynced()
+	}
 	if l.saver != nil {
 		err = l.saver.close()
 	}

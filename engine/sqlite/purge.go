@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"container/heap"
 	"context"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -34,7 +36,8 @@ type purge struct {
 	state, next purgeState // before and after the step
 	dropped     int64
 	q           *queue
-	delayed     int64 // of what was dropped, so many were delayed
+	delayed     int64             // of what was dropped, so many were delayed
+	drops       map[int64]*bitmap // what was dropped of each block
 }
 
 // purgeState says how far a purge has come.
@@ -46,7 +49,7 @@ type purgeState struct {
 }
 
 func (o *purge) apply(t *tx) error {
-	o.next, o.dropped, o.delayed = o.state, 0, 0
+	o.next, o.dropped, o.delayed, o.drops = o.state, 0, 0, map[int64]*bitmap{}
 	o.q = t.l.queues[o.name]
 	if o.q == nil || o.q.id == 0 {
 		o.next.done = true
@@ -101,7 +104,7 @@ func (o *purge) block(t *tx, key int64) error {
 	if b.leased > 0 {
 		leased = t.l.leasedOf(key)
 	}
-	var drop bitmap
+	drop := new(bitmap)
 	for i := range b.n {
 		if !b.settled.has(i) && !leased.has(i) {
 			drop.set(i)
@@ -109,18 +112,19 @@ func (o *purge) block(t *tx, key int64) error {
 			o.dropped++
 		}
 	}
-	if drop == (bitmap{}) {
+	if *drop == (bitmap{}) {
 		return nil
 	}
+	o.drops[key] = drop
 	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND due > ?", key, o.q.later.counted)
 	if err != nil {
 		return err
 	}
 	o.delayed += delayed
-	if err := o.forgetAgain(t, b, &drop); err != nil {
+	if err := o.forgetAgain(t, b, drop); err != nil {
 		return err
 	}
-	return t.forget(seqOf(key), &drop)
+	return t.forget(seqOf(key), drop)
 }
 
 func (o *purge) forgetAgain(t *tx, b *block, drop *bitmap) error {
@@ -169,29 +173,44 @@ func (l *loop) leasedOf(key int64) (m bitmap) {
 	return m
 }
 
-// publish forgets what memory holds of the dropped messages. Those of blocks that
-// later steps drop are forgotten with the first.
+// publish forgets what memory holds of the dropped messages.
 func (o *purge) publish(t *tx) {
 	q, l := o.q, t.l
 	if q == nil || q.id == 0 {
 		return
 	}
 	q.delayed -= o.delayed
-	if o.state.first {
-		q.clear(l, t.now)
+	if len(o.drops) > 0 {
+		q.forget(l, func(r *ref) bool {
+			drop := o.drops[r.key]
+			return drop != nil && drop.has(r.idx)
+		}, t.now)
 	}
 	l.touch(q)
 }
 
-// clear takes all messages outside the lanes out of memory.
-func (q *queue) clear(l *loop, now int64) {
-	q.ready, q.parked = nil, 0
+// forget takes messages outside the lanes out of memory. All groups are looked at
+// anew, since each may have lost its first message.
+func (q *queue) forget(l *loop, gone func(*ref) bool, now int64) {
+	left := func(h readyHeap) readyHeap {
+		h = slices.DeleteFunc(h, func(it readyItem) bool { return it.group != nil || gone(it.ref) })
+		heap.Init(&h)
+		return h
+	}
+	q.ready, q.parked = left(q.ready), 0
 	for _, k := range q.keys {
-		k.waiting = nil
-		q.wakeKey(l, k, now)
+		k.waiting = left(k.waiting)
+		q.parked += len(k.waiting)
 	}
 	for _, g := range q.groups {
-		g.pending, g.queued = nil, false
+		g.pending = slices.DeleteFunc(g.pending, gone)
+		g.queued = false
+		q.parked += len(g.pending)
+	}
+	for _, g := range q.groups {
 		g.check(l, q, now)
+	}
+	for _, k := range q.keys {
+		q.wakeKey(l, k, now)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"slices"
 	"time"
 
@@ -58,7 +59,7 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 	}
 	if !m.NotBefore.IsZero() {
 		flag(hasTime)
-		b = binary.AppendVarint(b, m.NotBefore.UnixNano())
+		b = binary.AppendVarint(b, nanos(m.NotBefore))
 	}
 	if m.DedupKey != "" {
 		flag(hasDedupKey)
@@ -75,6 +76,15 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 		b = appendHeaders(b, m.Headers)
 	}
 	return append(b, m.Payload...)
+}
+
+// nanos is a time in nanoseconds since 1970; one that is too long ago for that is
+// the first that is not.
+func nanos(t time.Time) int64 {
+	if first := time.Unix(0, math.MinInt64); t.Before(first) {
+		t = first
+	}
+	return t.UnixNano()
 }
 
 func appendHeaders(b []byte, headers map[string]string) []byte {

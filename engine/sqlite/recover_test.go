@@ -1,10 +1,13 @@
 package sqlite_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine/sqlite"
 )
 
@@ -96,5 +99,77 @@ func TestMarked(t *testing.T) {
 		if err := e.Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// pointless makes the overflow chain of the first large block point outside the file.
+func pointless(t *testing.T, path string) {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const size = 4096
+	for page := size; page < len(b); page += size {
+		if p := b[page:]; p[4] == 'x' && p[size-1] == 'x' && (p[0]|p[1]|p[2]|p[3]) != 0 {
+			p[0], p[1] = 0x7f, 0xff
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return
+		}
+	}
+	t.Fatal("no overflow page")
+}
+
+// A block that cannot be read costs its own messages only, also when they come again.
+func TestUnreadableBlock(t *testing.T) {
+	for name, group := range map[string]string{"single": "", "in a group": "g"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "forebay.db")
+			e := mustOpen(t, sqlite.Config{Path: path})
+			big := strings.Repeat("x", 100<<10)
+			for _, id := range []string{"a", "b", "c"} {
+				send(t, e, forebay.Message{ID: id, Queue: "q", Group: group, Payload: []byte(big)})
+			}
+			settle(t, e, forebay.Retry, receive(t, e, 3)...)
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			pointless(t, path)
+			e = mustOpen(t, sqlite.Config{Path: path})
+			if ds := receive(t, e, 3); len(ds) != 2 {
+				t.Errorf("%d of the 2 readable messages came", len(ds))
+			} else {
+				settle(t, e, forebay.Ack, ds...)
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
+			e = open(t, sqlite.Config{Path: path})
+			if rec := e.Recovery(); len(rec.Lost) == 0 {
+				t.Errorf("the next start tells nothing: %+v", rec)
+			}
+			if ds := receive(t, e, 3); len(ds) != 0 {
+				t.Errorf("%d messages came again", len(ds))
+			}
+		})
+	}
+}
+
+// Of a message whose data cannot be read any more there is no dead letter; the other
+// settlements of the call are done.
+func TestUnreadableDead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	e := open(t, sqlite.Config{Path: path})
+	send(t, e, messages(2, "m")...)
+	ds := receive(t, e, 2)
+	e.ForgetData()
+	exec(t, e, "UPDATE block SET data = zeroblob(length(data))")
+	errs, err := e.Settle(context.Background(), []forebay.Settlement{
+		{Receipt: ds[0].Receipt, Verdict: forebay.Dead}, {Receipt: ds[1].Receipt, Verdict: forebay.Ack},
+	})
+	if err != nil || forebay.CodeOf(errs[0]) != forebay.CodeDamaged || errs[1] != nil {
+		t.Error(errs, err)
 	}
 }

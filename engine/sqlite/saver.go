@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -55,7 +56,9 @@ func (s *saver) run() {
 	for range s.start {
 		err := checkpoint(db{s.conn})
 		if err == nil {
-			err = syscall.Fdatasync(int(s.database.Fd()))
+			if err = syscall.Fdatasync(int(s.database.Fd())); err != nil {
+				err = fmt.Errorf("%w: %w", errFlush, err)
+			}
 		}
 		s.done <- err
 	}
@@ -65,13 +68,18 @@ func checkpoint(d db) error {
 	return d.each("PRAGMA wal_checkpoint(PASSIVE)", func(*sqlite.Stmt) error { return nil })
 }
 
-// size is that of the log, as its index says (https://sqlite.org/walformat.html).
+// size is that of the log, as its index says (https://sqlite.org/walformat.html);
+// 0 when all of it is in the database, so that the next write starts it anew.
 func (s *saver) size() int64 {
-	var b [4]byte
-	if _, err := s.index.ReadAt(b[:], 16); err != nil {
+	var b [100]byte
+	if _, err := s.index.ReadAt(b[:], 0); err != nil {
 		return 0
 	}
-	return int64(binary.NativeEndian.Uint32(b[:])) * pageSize
+	frames, moved := binary.NativeEndian.Uint32(b[16:]), binary.NativeEndian.Uint32(b[96:])
+	if frames == moved {
+		return 0
+	}
+	return int64(frames) * pageSize
 }
 
 // wake tells the loop that a checkpoint has ended; nil in memory.
@@ -84,7 +92,7 @@ func (s *saver) wake() <-chan error {
 
 // consider starts a checkpoint when the log has grown.
 func (s *saver) consider(l *loop) {
-	if s == nil {
+	if s == nil || l.distrust {
 		return
 	}
 	switch size := s.size(); {
@@ -102,6 +110,7 @@ func (l *loop) saved(err error) {
 	if err == nil {
 		err = checkpoint(l.db)
 	}
+	l.noteFlush(err)
 	if err != nil {
 		l.saver.restAt = l.now() + saveRest
 		l.log.Error("the write-ahead log could not be moved into the database", "error", err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/forebayhq/forebay"
@@ -36,5 +37,22 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	if size := size(""); size > 100<<20 {
 		t.Errorf("the file has %d bytes, and never held more than 25 MB", size)
+	}
+}
+
+// A log that was moved into the database whole is no reason to move it again.
+func TestIdleAfterCheckpoint(t *testing.T) {
+	e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db"), Durability: sqlite.DurabilityProcess})
+	body := make([]byte, forebay.MaxPayloadBytes)
+	for i := range 17 {
+		send(t, e, forebay.Message{ID: fmt.Sprint(i), Queue: "q", Payload: body})
+	}
+	size, saving := e.LogSize()
+	for saving {
+		runtime.Gosched()
+		size, saving = e.LogSize()
+	}
+	if size != 0 {
+		t.Errorf("the log still has %d bytes to move", size)
 	}
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"time"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -36,7 +37,7 @@ func (m *encoded) entry(now int64) entry {
 
 // encode makes a message ready. Messages with a group share one lane: within a
 // group order comes before priority.
-func encode(m *forebay.Message, body []byte) encoded {
+func encode(m *forebay.Message, now time.Time) encoded {
 	n := encoded{
 		name: m.ID, queue: m.Queue, level: m.Priority.Level(), id: idDigest(m.ID),
 		print: m.Fingerprint, window: int64(m.DedupWindow),
@@ -44,7 +45,7 @@ func encode(m *forebay.Message, body []byte) encoded {
 	if n.print == 0 {
 		n.print = xxhash.Sum64(m.Payload)
 	}
-	if !m.NotBefore.IsZero() {
+	if m.NotBefore.After(now) {
 		n.due = m.NotBefore.UnixNano()
 	}
 	if m.Group != "" {
@@ -57,7 +58,7 @@ func encode(m *forebay.Message, body []byte) encoded {
 	if m.DedupKey != "" {
 		n.hasKey, n.key = true, keyDigest(m.DedupKey)
 	}
-	n.body = appendBody(body, m, n.group, n.limitKey)
+	n.body = appendBody(nil, m, n.group, n.limitKey)
 	return n
 }
 
@@ -75,7 +76,7 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 			o.results[i].Err = err
 			continue
 		}
-		n := encode(m, nil)
+		n := encode(m, now)
 		o.msgs = append(o.msgs, n)
 		o.at = append(o.at, i)
 		o.bytes += int64(len(n.body))

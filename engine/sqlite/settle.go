@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -13,11 +15,12 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 	if len(s) > engine.MaxReceive {
 		return nil, tooMany("settlements", engine.MaxReceive)
 	}
-	o := &settle{in: s, errs: make([]error, len(s)), next: make([][]encoded, len(s)), bytes: int64(64 * len(s))}
+	o := &settle{in: slices.Clone(s), errs: make([]error, len(s)), next: make([][]encoded, len(s)), bytes: int64(64 * len(s))}
 	now := e.cfg.Now()
 	valid := false
 	for i := range s {
 		o.errs[i] = checkSettlement(&s[i])
+		o.in[i].Next, o.in[i].Cause.Detail = nil, maps.Clone(s[i].Cause.Detail)
 		for j := range s[i].Next {
 			m := &s[i].Next[j]
 			if o.errs[i] == nil {
@@ -26,7 +29,7 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 			if o.errs[i] != nil {
 				break
 			}
-			n := encode(m, nil)
+			n := encode(m, now)
 			o.bytes += int64(len(n.body))
 			o.next[i] = append(o.next[i], n)
 		}

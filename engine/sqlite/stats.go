@@ -13,9 +13,8 @@ func unix(ns int64) time.Time { return time.Unix(0, ns) }
 
 // Stats counts; see engine.Engine.
 func (e *Engine) Stats(ctx context.Context, names ...string) ([]forebay.QueueStats, error) {
-	var stats []forebay.QueueStats
-	err := e.submit(ctx, question(func(t *tx) error {
-		stats = stats[:0]
+	names = slices.Clone(names)
+	return ask(ctx, e, func(t *tx) (stats []forebay.QueueStats, err error) {
 		if len(names) == 0 {
 			for _, q := range t.l.byID {
 				stats = append(stats, forebay.QueueStats{Queue: q.name})
@@ -28,13 +27,12 @@ func (e *Engine) Stats(ctx context.Context, names ...string) ([]forebay.QueueSta
 		for i := range stats {
 			if q := t.l.queues[stats[i].Queue]; q != nil {
 				if err := q.stats(t.l, &stats[i], t.now); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
-		return nil
-	}))
-	return stats, err
+		return stats, nil
+	})
 }
 
 func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -10,7 +11,7 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
-// A flush of the log that fails, its life story:
+// A flush that fails, its life story:
 //
 //  1. The transaction is committed, so it is true in memory as well; but its callers
 //     are told that it may not be durable.
@@ -21,6 +22,10 @@ import (
 //     syncs that; the log then begins anew. When this has worked, all is as before.
 //  4. A process that ends before is followed by one that finds a log, which does
 //     the same before its first durable call.
+//  5. When it is the database whose flush fails, in a checkpoint, the log must stay,
+//     since it alone is sure to have what the kernel has dropped. Nothing moves it
+//     any more, and no durable call is taken (distrust). The next process takes all
+//     of it anew, as in 4.
 
 // sync makes the write-ahead log durable. The connection runs with
 // synchronous=NORMAL, so that commits that nobody waits for cost no flush.
@@ -38,35 +43,58 @@ func (l *loop) sync() error {
 	return nil
 }
 
-func errUnsynced() error {
+func errUnsynced() *forebay.Error {
 	return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "what was written is not known to be on the disk yet")
 }
+
+// errFlush is what a failed flush of the database by the saver wraps.
+var errFlush = errors.New("the database could not be flushed")
 
 // resyncRest is the wait after a resync that failed.
 const resyncRest = int64(time.Second)
 
-// resync makes the store trustworthy again after a flush that failed.
-func (l *loop) resync(now int64) error {
-	if !l.unsynced {
+// trust tells whether durable calls can be taken, if there are any. After a flush
+// that failed it first makes the store trustworthy again.
+func (l *loop) trust(reqs []request) error {
+	if !l.unsynced && !l.distrust || !anyDurable(reqs) {
 		return nil
 	}
-	if now < l.resyncAt && l.resyncAt-now <= resyncRest {
+	now := l.now()
+	switch {
+	case l.distrust:
+		e := errUnsynced()
+		e.Hint = "look at the disk of the data folder, then start again"
+		return e
+	case now < l.resyncAt && l.resyncAt-now <= resyncRest:
 		return errUnsynced()
 	}
 	l.resyncAt = now + resyncRest
+	return l.resync()
+}
+
+// resync makes the store trustworthy again.
+func (l *loop) resync() error {
 	whole := false
 	err := l.db.each("PRAGMA wal_checkpoint(RESTART)", func(s *sqlite.Stmt) error {
 		whole = s.ColumnInt64(0) == 0 && s.ColumnInt64(1) == s.ColumnInt64(2)
 		return nil
 	})
+	l.noteFlush(err)
 	if err != nil {
 		return err
 	}
 	if !whole {
-		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "the write-ahead log could not be moved whole")
+		return errUnsynced()
 	}
 	l.unsynced = false
 	return nil
+}
+
+// noteFlush looks whether a checkpoint failed to flush.
+func (l *loop) noteFlush(err error) {
+	if sqlite.ErrCode(err) == sqlite.ResultIOErrFsync || errors.Is(err, errFlush) {
+		l.distrust = true
+	}
 }
 
 // refuse answers the durable calls, and gives those that can be done.
@@ -81,9 +109,9 @@ func refuse(calls []*call, err error) (rest []*call) {
 	return rest
 }
 
-func anyDurable(calls []*call) bool {
-	for _, c := range calls {
-		if c.op.durable() {
+func anyDurable(reqs []request) bool {
+	for _, r := range reqs {
+		if c, ok := r.(*call); ok && c.op.durable() {
 			return true
 		}
 	}

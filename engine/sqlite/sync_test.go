@@ -2,10 +2,15 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
+	"os"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
 )
 
@@ -41,5 +46,66 @@ func TestSyncFails(t *testing.T) {
 	}
 	if ds := receive(t, open(t, sqlite.Config{Path: path}), 9); len(ds) != 4 {
 		t.Errorf("%d of 4 messages after a restart", len(ds))
+	}
+}
+
+// After a crash the first durable call is done, also beside a claim.
+func TestSendAfterCrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	send(t, open(t, sqlite.Config{Path: path}), messages(1, "a")...)
+	crashed := filepath.Join(t.TempDir(), "forebay.db")
+	for _, suffix := range []string{"", "-wal"} {
+		b, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(crashed+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e := open(t, sqlite.Config{Path: crashed})
+	release := e.Hold()
+	ctx := context.Background()
+	var done sync.WaitGroup
+	done.Go(func() {
+		if ds, err := e.Receive(ctx, engine.Receive{Queue: "q", Max: 1}); err != nil || len(ds) != 1 {
+			t.Errorf("received %d, %v", len(ds), err)
+		}
+	})
+	done.Go(func() {
+		if _, err := e.Send(ctx, messages(1, "b")); err != nil {
+			t.Error(err)
+		}
+	})
+	for e.Queued() < 2 {
+		runtime.Gosched()
+	}
+	release()
+	done.Wait()
+}
+
+// What a caller does to its arguments after its ctx ended changes nothing.
+func TestArgumentsAreNotKept(t *testing.T) {
+	e := open(t, sqlite.Config{})
+	send(t, e, messages(2, "m")...)
+	ds := receive(t, e, 2)
+	release := e.Hold()
+	ctx, cancel := context.WithCancel(context.Background())
+	s := []forebay.Settlement{{Receipt: ds[0].Receipt, Verdict: forebay.Ack}}
+	var done sync.WaitGroup
+	done.Go(func() {
+		if _, err := e.Settle(ctx, s); !errors.Is(err, context.Canceled) {
+			t.Errorf("settle: %v", err)
+		}
+	})
+	for e.Queued() < 1 {
+		runtime.Gosched()
+	}
+	cancel()
+	done.Wait()
+	s[0].Receipt = ds[1].Receipt
+	release()
+	if loc, err := e.Locate(context.Background(), "m1"); err != nil || loc.Where != engine.WhereActive {
+		t.Errorf("what nobody settled is %s, %v", loc.Where, err)
 	}
 }

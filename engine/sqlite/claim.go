@@ -87,6 +87,7 @@ func (c *claim) next() (ok bool, err error) {
 	if it.group != nil {
 		return true, c.fromGroup(it.group)
 	}
+	q.outside.remove(it.ref.sentAt)
 	return true, c.fromReady(it.ref)
 }
 

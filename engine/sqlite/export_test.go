@@ -67,3 +67,35 @@ func (e *Engine) ForgetData() {
 		return nil
 	}))
 }
+
+// Oldest is the time of the oldest message outside the lanes, as it is kept and as
+// a walk through all finds it.
+func (e *Engine) Oldest(name string) (kept, walked int64) {
+	_ = e.submit(context.Background(), question(func(t *tx) error {
+		q := t.l.queueFor(name)
+		see := func(at int64) {
+			if walked == 0 || at < walked {
+				walked = at
+			}
+		}
+		seeAll := func(h readyHeap) {
+			for _, it := range h {
+				if it.ref != nil {
+					see(it.ref.sentAt)
+				}
+			}
+		}
+		seeAll(q.ready)
+		for _, k := range q.keys {
+			seeAll(k.waiting)
+		}
+		for _, g := range q.groups {
+			if len(g.pending) > 0 && g.pending[0].due <= t.now {
+				see(g.pending[0].sentAt)
+			}
+		}
+		kept = q.outside.oldest()
+		return nil
+	}))
+	return kept, walked
+}

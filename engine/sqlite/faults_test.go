@@ -26,6 +26,9 @@ func TestRefusedWrites(t *testing.T) {
 			f.open()
 			for range 250 {
 				f.step()
+				if kept, walked := f.e.Oldest("q"); kept != walked {
+					t.Fatalf("the oldest outside the lanes is from %d, kept is %d", walked, kept)
+				}
 			}
 			f.finish()
 			if t.Failed() {
@@ -57,6 +60,9 @@ type heldUntil struct {
 
 func (f *refused) open() {
 	f.e = mustOpen(f.t, sqlite.Config{Path: f.path, Durability: sqlite.DurabilityProcess})
+	if err := f.e.SetLimits(context.Background(), "q", engine.QueueLimits{KeyActive: 3}); err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 func (f *refused) note(format string, args ...any) {
@@ -112,6 +118,9 @@ func (f *refused) send() {
 	for range 1 + f.rng.IntN(4) {
 		f.sent++
 		m := forebay.Message{ID: fmt.Sprint("m", f.sent), Queue: "q", Priority: forebay.At(4 + f.rng.IntN(2))}
+		if f.rng.IntN(4) == 0 {
+			m.LimitKey = fmt.Sprint("k", f.rng.IntN(2))
+		}
 		if f.rng.IntN(2) == 0 {
 			m.Group = fmt.Sprint("g", f.rng.IntN(3))
 		}

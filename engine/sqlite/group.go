@@ -17,6 +17,7 @@ type group struct {
 	active  int
 	by      int64 // the lease whose claim took messages last
 	queued  bool
+	waits   int64 // since when its first message does, as the queue's ages have it; 0: none is due
 }
 
 func (q *queue) groupFor(hash uint64) *group {
@@ -67,6 +68,7 @@ func (g *group) shift(q *queue) {
 // check lets the group be taken if nobody holds it and its first message is due,
 // and forgets it when nothing is left of it.
 func (g *group) check(l *loop, q *queue, now int64) {
+	g.age(q, now)
 	switch {
 	case g.active > 0 || g.queued:
 	case len(g.pending) == 0:
@@ -80,4 +82,22 @@ func (g *group) check(l *loop, q *queue, now int64) {
 		g.queued = true
 		q.awaitKey(l, g.pending[0].limitKey, groupItem(g), now)
 	}
+}
+
+// age keeps the queue's ages right about the group's first message.
+func (g *group) age(q *queue, now int64) {
+	waits := int64(0)
+	if len(g.pending) > 0 && g.pending[0].due <= now {
+		waits = g.pending[0].sentAt
+	}
+	if waits == g.waits {
+		return
+	}
+	if g.waits != 0 {
+		q.outside.remove(g.waits)
+	}
+	if waits != 0 {
+		q.outside.add(waits)
+	}
+	g.waits = waits
 }

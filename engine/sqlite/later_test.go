@@ -75,10 +75,10 @@ func TestDueBehindKey(t *testing.T) {
 		free := messages(1, "free")
 		free[0].NotBefore = time.Now().Add(time.Minute + time.Second)
 		send(t, e, append(ms, free...)...)
-		for range 2 {
-			ds, err := e.Receive(ctx, engine.Receive{Queue: "q", Max: 1, Wait: 2 * time.Minute})
-			if err != nil || len(ds) != 1 {
-				t.Fatal(ds, err)
+		for _, id := range []string{"k0", "free0"} {
+			ds, err := e.Receive(ctx, engine.Receive{Queue: "q", Max: 1, Wait: 2 * time.Minute, Lease: time.Hour})
+			if err != nil || len(ds) != 1 || ds[0].ID != id {
+				t.Fatal(id, ds, err)
 			}
 			time.Sleep(time.Second) // of the bubble
 		}

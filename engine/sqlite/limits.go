@@ -118,6 +118,7 @@ func (q *queue) awaitKey(l *loop, hash uint64, it readyItem, now int64) {
 	heap.Push(&k.waiting, it)
 	if it.ref != nil {
 		q.parked++
+		q.outside.add(it.ref.sentAt)
 	}
 	if next := k.bucket.next(q.limits.KeyRate); next > now {
 		l.timers.sooner(&k.timer, next)

@@ -56,6 +56,7 @@ type loop struct {
 	queueID int64
 	dirty   map[*queue]struct{} // may have something for its waiters
 	timers  timers
+	clock   clock
 
 	blocks     blocks
 	unreadable map[int64]bool // blocks that are passed over
@@ -70,7 +71,6 @@ type loop struct {
 	seqKept    int64 // seqs below it are reserved in the store
 	dedup      dedup
 
-	openedAt  int64
 	spaceAt   int64 // when free disk was looked at last
 	spaceErr  error
 	refusing  bool  // the store refuses writes
@@ -81,7 +81,7 @@ type loop struct {
 	requested []request
 }
 
-func (l *loop) now() int64 { return l.e.cfg.Now().UnixNano() }
+func (l *loop) now() int64 { return l.clock.now() }
 
 // run is the loop.
 func (l *loop) run() {
@@ -163,6 +163,7 @@ func (l *loop) workLeft() bool {
 
 // cycle does all that came, in one commit.
 func (l *loop) cycle(reqs []request, stopping bool) {
+	l.clock.rebase(len(l.leases) == 0)
 	refused := l.trust(reqs) // before anything is written
 	t := l.newTx()
 	calls := make([]*call, 0, len(reqs))

@@ -60,12 +60,12 @@ func emptyLoop(e *Engine) *loop {
 	l := &loop{
 		e: e, log: e.log,
 		queues: map[string]*queue{}, byID: map[int64]*queue{}, dirty: map[*queue]struct{}{},
+		clock:  clock{read: e.cfg.Now},
 		leases: map[int64]*lease{}, unreadable: map[int64]bool{},
 	}
 	l.blocks.byKey = map[int64]*block{}
 	l.dedup.max = e.cfg.DedupMax
 	l.dedup.timer.fire = func(int64) {}
-	l.openedAt = l.now()
 	l.sleeper = time.NewTimer(0)
 	l.sleeper.Stop()
 	return l

@@ -193,7 +193,13 @@ func (o *purge) publish(t *tx) {
 // anew, since each may have lost its first message.
 func (q *queue) forget(l *loop, gone func(*ref) bool, now int64) {
 	left := func(h readyHeap) readyHeap {
-		h = slices.DeleteFunc(h, func(it readyItem) bool { return it.group != nil || gone(it.ref) })
+		h = slices.DeleteFunc(h, func(it readyItem) bool {
+			if it.group == nil && gone(it.ref) {
+				q.outside.remove(it.ref.sentAt)
+				return true
+			}
+			return it.group != nil
+		})
 		heap.Init(&h)
 		return h
 	}

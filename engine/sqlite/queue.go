@@ -19,6 +19,7 @@ type queue struct {
 	ready   readyHeap         // outside the lanes, could be handed out
 	groups  map[uint64]*group // those with messages outside the lanes or leased
 	parked  int               // messages in groups and under limit keys
+	outside ages              // of the ready ones, those under limit keys, and the first of each group
 	later   later             // delayed messages that are in the store only
 	waiters []*receive
 
@@ -163,7 +164,10 @@ func (q *queue) lane(key int64) *lane {
 	return q.lanes[level]
 }
 
-func (q *queue) pushReady(r *ref) { heap.Push(&q.ready, refItem(r)) }
+func (q *queue) pushReady(r *ref) {
+	heap.Push(&q.ready, refItem(r))
+	q.outside.add(r.sentAt)
+}
 
 // returned puts a message back that was leased.
 func (q *queue) returned(l *loop, r *ref, now int64) {

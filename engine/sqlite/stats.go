@@ -56,12 +56,7 @@ func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
 // oldest is when the oldest waiting message was sent, of those that memory knows;
 // of a lane that is its head.
 func (q *queue) oldest(l *loop) (int64, error) {
-	oldest := int64(0)
-	see := func(at int64) {
-		if oldest == 0 || at < oldest {
-			oldest = at
-		}
-	}
+	oldest := q.outside.oldest()
 	for _, n := range q.lanes {
 		if n == nil {
 			continue
@@ -70,26 +65,8 @@ func (q *queue) oldest(l *loop) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		if b != nil {
-			see(b.sentAt)
-		}
-	}
-	for _, it := range q.ready {
-		if it.ref != nil {
-			see(it.ref.sentAt)
-		}
-	}
-	for _, k := range q.keys {
-		for _, it := range k.waiting {
-			if it.ref != nil {
-				see(it.ref.sentAt)
-			}
-		}
-	}
-	now := l.now()
-	for _, g := range q.groups {
-		if len(g.pending) > 0 && g.pending[0].due <= now {
-			see(g.pending[0].sentAt)
+		if b != nil && (oldest == 0 || b.sentAt < oldest) {
+			oldest = b.sentAt
 		}
 	}
 	return oldest, nil

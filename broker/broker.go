@@ -67,7 +67,7 @@ func New(e engine.Engine, cfg Config) (*Broker, error) {
 	problems := []error{b.policy.check("policy")}
 	for name, p := range cfg.Queues {
 		p = p.over(b.policy)
-		problems = append(problems, checkQueue(name), p.check("queues."+name))
+		problems = append(problems, engine.CheckQueue(name), p.check("queues."+name))
 		b.queues[name] = p
 	}
 	if err := errors.Join(problems...); err != nil {

@@ -71,7 +71,7 @@ func (b *Broker) SetLimits(ctx context.Context, queue string, l engine.QueueLimi
 	if b.able.limiter == nil {
 		return unsupported("limit or pause a queue")
 	}
-	if err := checkQueue(queue); err != nil {
+	if err := engine.CheckQueue(queue); err != nil {
 		return err
 	}
 	return b.able.limiter.SetLimits(ctx, queue, l)

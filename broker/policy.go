@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // Policy says how often and how fast a queue's messages are tried again. What a
@@ -54,12 +55,12 @@ func (p Policy) check(name string) error {
 			problems = append(problems, invalid(name+"."+field, format, args...))
 		}
 	}
-	wrong(p.Attempts < 1 || p.Attempts > MaxAttempts, "attempts", "%d; 1 to %d are allowed", p.Attempts, MaxAttempts)
-	wrong(p.Deliveries != 0 && (p.Deliveries < p.Attempts || p.Deliveries > MaxDeliveries), "deliveries",
-		"%d; the attempts (%d) to %d are allowed, since each attempt is a hand-out", p.Deliveries, p.Attempts, MaxDeliveries)
+	wrong(p.Attempts < 1 || p.Attempts > engine.MaxAttempts, "attempts", "%d; 1 to %d are allowed", p.Attempts, engine.MaxAttempts)
+	wrong(p.Deliveries != 0 && (p.Deliveries < p.Attempts || p.Deliveries > engine.MaxDeliveries), "deliveries",
+		"%d; the attempts (%d) to %d are allowed, since each attempt is a hand-out", p.Deliveries, p.Attempts, engine.MaxDeliveries)
 	wrong(p.Base < 0 || p.Base > p.Cap, "base", "%s; up to the cap (%s) is allowed", p.Base, p.Cap)
 	wrong(!(p.Factor >= 1 && p.Factor <= 100), "factor", "%v; 1 to 100 are allowed", p.Factor)
-	wrong(p.Cap < 0 || p.Cap > forebay.MaxDelay, "cap", "%s; up to %s is allowed", p.Cap, days(forebay.MaxDelay))
+	wrong(p.Cap < 0 || p.Cap > forebay.MaxDelay, "cap", "%s; up to %s is allowed", p.Cap, forebay.MaxDelay)
 	return errors.Join(problems...)
 }
 

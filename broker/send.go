@@ -39,9 +39,14 @@ func (b *Broker) prepare(msgs []forebay.Message) (good []forebay.Message, refuse
 	copied := false
 	now := b.now()
 	for i := range msgs {
-		m := &msgs[i]
-		bad := checkMessage(m, now)
-		if bad == nil && m.ID != "" && !copied {
+		m := msgs[i]
+		if m.ID == "" {
+			if m.ID, err = newID(); err != nil {
+				return nil, nil, err
+			}
+		}
+		bad := engine.CheckMessage(&m, now)
+		if bad == nil && msgs[i].ID != "" && !copied {
 			continue
 		}
 		if !copied {
@@ -54,13 +59,7 @@ func (b *Broker) prepare(msgs []forebay.Message) (good []forebay.Message, refuse
 			refused[i] = bad
 			continue
 		}
-		good = append(good, *m)
-		if m.ID != "" {
-			continue
-		}
-		if good[len(good)-1].ID, err = newID(); err != nil {
-			return nil, nil, err
-		}
+		good = append(good, m)
 	}
 	return good, refused, nil
 }

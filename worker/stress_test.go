@@ -147,7 +147,7 @@ func chaosLives(t *testing.T, e engine.Engine, kind string, seed uint64) {
 	for i := range chaosMessages {
 		m := forebay.Message{
 			ID: fmt.Sprintf("m%03d", i), Queue: queue, Payload: []byte("12345"),
-			Limits: forebay.Limits{Attempts: broker.MaxAttempts, Deliveries: broker.MaxDeliveries},
+			Limits: forebay.Limits{Attempts: engine.MaxAttempts, Deliveries: engine.MaxDeliveries},
 		}
 		if i%2 == 0 {
 			m.Group = fmt.Sprint("g", i/2%chaosGroups)

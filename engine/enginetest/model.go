@@ -81,7 +81,7 @@ func (e *Model) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Sen
 	defer e.mu.Unlock()
 	res := make([]forebay.SendResult, len(msgs))
 	for i, m := range msgs {
-		if err := check(m, now); err != nil {
+		if err := engine.CheckMessage(&m, now); err != nil {
 			res[i] = forebay.SendResult{ID: m.ID, Err: err}
 			continue
 		}
@@ -89,36 +89,6 @@ func (e *Model) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Sen
 	}
 	e.wake()
 	return res, nil
-}
-
-// check says what is wrong with a message.
-func check(m forebay.Message, now time.Time) error {
-	headers := 0
-	for k, v := range m.Headers {
-		headers += len(k) + len(v)
-	}
-	for _, b := range []struct {
-		field          string
-		n, least, most int
-	}{
-		{"id", len(m.ID), 1, forebay.MaxIDBytes},
-		{"queue", len(m.Queue), 1, forebay.MaxQueueBytes},
-		{"kind", len(m.Kind), 0, forebay.MaxKindBytes},
-		{"group", len(m.Group), 0, forebay.MaxIDBytes},
-		{"dedupKey", len(m.DedupKey), 0, forebay.MaxIDBytes},
-		{"limitKey", len(m.LimitKey), 0, forebay.MaxIDBytes},
-		{"headers", len(m.Headers), 0, forebay.MaxHeaders},
-		{"headers", headers, 0, forebay.MaxHeaderBytes},
-		{"payload", len(m.Payload), 0, forebay.MaxPayloadBytes},
-	} {
-		if b.n < b.least || b.n > b.most {
-			return fail(forebay.CodeInvalid, "%s has %d, from %d to %d may be", b.field, b.n, b.least, b.most)
-		}
-	}
-	if m.NotBefore.After(now.Add(forebay.MaxDelay)) {
-		return fail(forebay.CodeInvalid, "not before %v is too far", m.NotBefore)
-	}
-	return nil
 }
 
 func (e *Model) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
@@ -251,7 +221,7 @@ func (e *Model) settle(s forebay.Settlement, now time.Time) error {
 		return fail(forebay.CodeInvalid, "verdict %v after %v is out of bounds", s.Verdict, s.After)
 	}
 	for _, n := range s.Next {
-		if err := check(n, now); err != nil {
+		if err := engine.CheckMessage(&n, now); err != nil {
 			return err
 		}
 	}

@@ -97,7 +97,7 @@ func payloadFields(v *env) {
 }
 
 func payloadUnicode(v *env) {
-	for i, s := range []string{"größe", "日本語", "🙂👩‍👩‍👧", "a/b?c=d&e", "it's \"quoted\"; DROP TABLE x --", "tab\tline\n"} {
+	for i, s := range []string{"größe", "日本語", "🙂👩‍👩‍👧", "a/b?c=d&e", "it's \"quoted\"; DROP TABLE x --"} {
 		v.round(msg(fmt.Sprint(i, s), inGroup(s), withLimit(s), func(m *forebay.Message) {
 			m.Kind, m.Headers = s, map[string]string{s: s}
 			if v.h.Cannot[DedupKeys] == "" {

@@ -56,7 +56,8 @@ func invalidMessages() map[string]forebay.Message {
 		"long headers": change(func(m *forebay.Message) {
 			m.Headers = map[string]string{"name": long(forebay.MaxHeaderBytes)}
 		}),
-		"large payload": change(func(m *forebay.Message) { m.Payload = make([]byte, forebay.MaxPayloadBytes+1) }),
+		"large payload":       change(func(m *forebay.Message) { m.Payload = make([]byte, forebay.MaxPayloadBytes+1) }),
+		"a control character": change(func(m *forebay.Message) { m.Kind = "tab\tline\n" }),
 		"far future": change(func(m *forebay.Message) {
 			m.NotBefore = time.Now().Add(forebay.MaxDelay + 24*time.Hour)
 		}),

@@ -168,7 +168,7 @@ func (q *queue) wakeKey(l *loop, k *limitKey, now int64) {
 
 // SetLimits keeps limits of a queue, and applies them from the next claim on.
 func (e *Engine) SetLimits(ctx context.Context, queue string, limits engine.QueueLimits) error {
-	if err := checkQueue("sqlite: limits", queue); err != nil {
+	if err := engine.CheckQueue(queue); err != nil {
 		return err
 	}
 	if limits.Active < 0 || limits.KeyActive < 0 || badRate(limits.Rate) || badRate(limits.KeyRate) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay/engine"
 )
 
 // purgeBlocks is how many blocks one step of a purge removes, so that others get
@@ -15,7 +17,7 @@ const purgeBlocks = 256
 // Purge drops the messages of a queue that are not active, with their dedup
 // records. What is sent while it runs stays.
 func (e *Engine) Purge(ctx context.Context, queue string) (dropped int64, err error) {
-	if err := checkQueue("sqlite: purge", queue); err != nil {
+	if err := engine.CheckQueue(queue); err != nil {
 		return 0, err
 	}
 	o := &purge{name: queue, next: purgeState{first: true}}

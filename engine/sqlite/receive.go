@@ -99,9 +99,10 @@ func checkReceive(r *engine.Receive) error {
 	if r.Lease == 0 {
 		r.Lease = forebay.DefaultLease
 	}
+	if err := engine.CheckQueue(r.Queue); err != nil {
+		return err
+	}
 	switch {
-	case r.Queue == "" || len(r.Queue) > forebay.MaxQueueBytes:
-		return invalid("queue", "a queue name has 1 to %d bytes", forebay.MaxQueueBytes)
 	case r.Max < 1 || r.Max > engine.MaxReceive:
 		return invalid("max", "must be 1 to %d", engine.MaxReceive)
 	case r.Wait < 0 || r.Wait > engine.MaxWait:

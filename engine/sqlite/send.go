@@ -72,7 +72,7 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	for i := range msgs {
 		m := &msgs[i]
 		o.results[i].ID = m.ID
-		if err := checkMessage(m, now); err != nil {
+		if err := engine.CheckMessage(m, now); err != nil {
 			o.results[i].Err = err
 			continue
 		}

@@ -24,7 +24,7 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 		for j := range s[i].Next {
 			m := &s[i].Next[j]
 			if o.errs[i] == nil {
-				o.errs[i] = checkMessage(m, now)
+				o.errs[i] = engine.CheckMessage(m, now)
 			}
 			if o.errs[i] != nil {
 				break

@@ -54,8 +54,10 @@ func (c *call) readBody() *problem {
 	if size < 0 {
 		most = limit
 	}
-	// Not every writer can do this; those of net/http's server can.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime(most)))
+	if most >= slowestBody { // a smaller one has the server's ReadTimeout, which is as long
+		// Not every writer can do this; those of net/http's server can.
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Now().Add(bodyTime(most)))
+	}
 	var p *problem
 	c.wire, p = c.fill(c.wire[:0], c.r.Body, most+1, func(n int64) *problem {
 		if n > limit {

@@ -93,6 +93,31 @@ func benchmarkSend(b *testing.B, producers int, d sqlite.Durability) {
 	produce(b, producers, b.N, func(i int) error { return sendOne(e, i) })
 }
 
+// BenchmarkSendBatch sends 100 at a time, as an edge does; n counts messages.
+func BenchmarkSendBatch(b *testing.B) {
+	e := open(b, sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db")})
+	var next atomic.Int64
+	b.ReportAllocs()
+	produce(b, 16, b.N/100, func(int) error {
+		msgs := make([]forebay.Message, 100)
+		for i := range msgs {
+			msgs[i] = forebay.Message{ID: fmt.Sprintf("%032d", next.Add(1)), Queue: "q", Kind: "k", Payload: payload}
+		}
+		_, err := e.Send(context.Background(), msgs)
+		return err
+	})
+	b.ReportMetric(cpuTime(b)/float64(b.N), "cpu-ns/msg")
+}
+
+// cpuTime is what the process has used so far, in nanoseconds.
+func cpuTime(b *testing.B) float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return float64(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func sendOne(e *sqlite.Engine, i int) error {
 	res, err := e.Send(context.Background(), []forebay.Message{
 		{ID: fmt.Sprintf("%032d", i), Queue: "q", Kind: "k", Payload: payload},

@@ -169,12 +169,11 @@ func (o *exhume) apply(t *tx) error {
 			continue
 		}
 		if o.replay {
-			m := encode(&d.Message, unix(t.now))
+			m := encode(&d.Message, unix(t.now), nil)
 			if err := t.inherit(&m); err != nil {
 				return err
 			}
 			t.add(q, &m)
-			t.remember(&m)
 		}
 		if err := t.exec("DELETE FROM dead WHERE seq = ?", seq); err != nil {
 			return err

@@ -47,6 +47,9 @@ type entry struct {
 	sentAt int64
 }
 
+// entryBytes is the size of an entry without a key, if its window is not a long one.
+const entryBytes = 16 + 8 + 1
+
 func (n entry) append(b []byte) []byte {
 	b = append(b, n.id[:]...)
 	b = binary.LittleEndian.AppendUint64(b, n.print)
@@ -96,7 +99,7 @@ type generation struct {
 }
 
 const (
-	smallGeneration = 1 << 10
+	smallGeneration = 1 << 16
 	largeGeneration = 1 << 20
 )
 
@@ -225,15 +228,6 @@ func (l *loop) window(w int64) int64 {
 	return w
 }
 
-// window is the longest of a block's entries.
-func (b *builder) window(l *loop) (longest int64) {
-	eachEntry(b.ids, func(_ int, n *entry) bool {
-		longest = max(longest, l.window(n.window))
-		return true
-	})
-	return longest
-}
-
 // duplicate finds the earlier message that has the id or the key of m, if any.
 func (t *tx) duplicate(m *encoded) (*entry, error) {
 	first, err := t.first(m.id, false, m.name)
@@ -246,8 +240,8 @@ func (t *tx) duplicate(m *encoded) (*entry, error) {
 // first finds the message that holds an id or a dedup key. Entries of ids do not
 // name them, since whoever asks knows the name.
 func (t *tx) first(d digest, isKey bool, name string) (*entry, error) {
-	if n := t.ids[d]; n != nil {
-		return n, nil
+	if i, ok := t.ids[d]; ok {
+		return &t.entries[i], nil
 	}
 	hit, ok, err := t.l.lookup(d, isKey)
 	if !ok || err != nil {
@@ -260,20 +254,22 @@ func (t *tx) first(d digest, isKey bool, name string) (*entry, error) {
 	if !alive || err != nil {
 		return nil, err
 	}
-	return &hit.entry, nil
+	n := hit.entry // a copy, so that only what is found costs an allocation
+	return &n, nil
 }
 
 // remember makes m known to later messages of the same transaction.
-func (t *tx) remember(m *encoded) {
+func (t *tx) remember(m *encoded, n entry) {
 	if t.ids == nil {
-		t.ids = map[digest]*entry{}
+		t.ids = make(map[digest]int, t.count)
+		t.entries = make([]entry, 0, t.count)
 	}
-	n := m.entry(t.now)
 	n.name = m.name
-	t.ids[m.id] = &n
+	t.ids[m.id] = len(t.entries)
 	if m.hasKey {
-		t.ids[m.key] = &n
+		t.ids[m.key] = len(t.entries)
 	}
+	t.entries = append(t.entries, n)
 }
 
 const (

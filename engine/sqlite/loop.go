@@ -173,6 +173,9 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 		switch r := r.(type) {
 		case *call:
 			calls = append(calls, r)
+			if o, ok := r.op.(*send); ok {
+				t.count += len(o.msgs)
+			}
 			t.hint = int(min(int64(t.hint)+r.op.size(), blockBytes+recordHeader))
 		case *receive:
 			r.q = l.queueFor(r.name)

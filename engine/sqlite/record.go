@@ -78,6 +78,16 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 	return append(b, m.Payload...)
 }
 
+// bodyRoom is no less than a message's body takes.
+func bodyRoom(m *forebay.Message) int {
+	const numbers = 2 + 2*8 + 4*binary.MaxVarintLen64 + 6*3 // lengths of strings take three bytes at most
+	n := numbers + len(m.ID) + len(m.Kind) + len(m.Group) + len(m.LimitKey) + len(m.DedupKey) + len(m.Payload)
+	for name, value := range m.Headers {
+		n += 2*3 + len(name) + len(value)
+	}
+	return n
+}
+
 // nanos is a time in nanoseconds since 1970; one that is too long ago for that is
 // the first that is not.
 func nanos(t time.Time) int64 {

@@ -30,7 +30,7 @@ func specimens() []forebay.Message {
 func blockOf(msgs []forebay.Message) []byte {
 	data := []byte{blockVersion}
 	for i := range msgs {
-		m := encode(&msgs[i], time.Now())
+		m := encode(&msgs[i], time.Now(), nil)
 		data = appendRecord(data, i, m.body)
 	}
 	return data
@@ -49,7 +49,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("got %+v, %v; want %+v", got, err, want)
 		}
-		m := encode(&want, time.Now())
+		m := encode(&want, time.Now(), nil)
 		if group, key := routing(body); group != m.group || key != m.limitKey {
 			t.Errorf("%s: routing gives %x, %x; want %x, %x", want.ID, group, key, m.group, m.limitKey)
 		}
@@ -135,7 +135,7 @@ func FuzzRecords(f *testing.F) {
 
 func FuzzBody(f *testing.F) {
 	for _, m := range specimens() {
-		f.Add(encode(&m, time.Now()).body)
+		f.Add(encode(&m, time.Now(), nil).body)
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		routing(body)
@@ -143,7 +143,7 @@ func FuzzBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := decodeBody(encode(&m, time.Now()).body, "q")
+		again, err := decodeBody(encode(&m, time.Now(), nil).body, "q")
 		if err != nil || !reflect.DeepEqual(m, again) {
 			t.Errorf("%+v came back as %+v, %v", m, again, err)
 		}
@@ -153,7 +153,7 @@ func FuzzBody(f *testing.F) {
 func FuzzEntries(f *testing.F) {
 	var ids []byte
 	for _, m := range specimens() {
-		n := encode(&m, time.Now())
+		n := encode(&m, time.Now(), nil)
 		ids = n.entry(0).append(ids)
 	}
 	f.Add(ids)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
@@ -37,7 +38,8 @@ func (m *encoded) entry(now int64) entry {
 
 // encode makes a message ready. Messages with a group share one lane: within a
 // group order comes before priority.
-func encode(m *forebay.Message, now time.Time) encoded {
+// The body is put behind those in bodies, if there is room.
+func encode(m *forebay.Message, now time.Time, bodies []byte) encoded {
 	n := encoded{
 		name: m.ID, queue: m.Queue, level: m.Priority.Level(), id: idDigest(m.ID),
 		print: m.Fingerprint, window: int64(m.DedupWindow),
@@ -58,7 +60,7 @@ func encode(m *forebay.Message, now time.Time) encoded {
 	if m.DedupKey != "" {
 		n.hasKey, n.key = true, keyDigest(m.DedupKey)
 	}
-	n.body = appendBody(nil, m, n.group, n.limitKey)
+	n.body = appendBody(bodies, m, n.group, n.limitKey)[len(bodies):]
 	return n
 }
 
@@ -69,6 +71,11 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	}
 	o := &send{results: make([]forebay.SendResult, len(msgs)), msgs: make([]encoded, 0, len(msgs)), at: make([]int, 0, len(msgs))}
 	now := e.cfg.Now()
+	room := 0
+	for i := range msgs {
+		room += bodyRoom(&msgs[i])
+	}
+	bodies := make([]byte, 0, room)
 	for i := range msgs {
 		m := &msgs[i]
 		o.results[i].ID = m.ID
@@ -76,7 +83,10 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 			o.results[i].Err = err
 			continue
 		}
-		n := encode(m, now)
+		n := encode(m, now, bodies)
+		if end := len(bodies) + len(n.body); end <= cap(bodies) {
+			bodies = bodies[:end]
+		}
 		o.msgs = append(o.msgs, n)
 		o.at = append(o.at, i)
 		o.bytes += int64(len(n.body))
@@ -114,7 +124,7 @@ type sent struct {
 func (o *send) size() int64 { return o.bytes + 256 }
 
 func (o *send) apply(t *tx) error {
-	o.counts = o.counts[:0]
+	o.counts = slices.Grow(o.counts[:0], len(o.msgs))
 	if o.refused = t.l.space(t.now); o.refused != nil {
 		return nil
 	}
@@ -166,6 +176,5 @@ func (t *tx) send(m *encoded) (*entry, error) {
 		return nil, err
 	}
 	t.add(q, m)
-	t.remember(m)
 	return nil, nil
 }

@@ -29,7 +29,7 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 			if o.errs[i] != nil {
 				break
 			}
-			n := encode(m, now)
+			n := encode(m, now, nil)
 			o.bytes += int64(len(n.body))
 			o.next[i] = append(o.next[i], n)
 		}

@@ -20,11 +20,13 @@ type tx struct {
 	extra   bool // writes what no call asked for: leases, and what became of them
 
 	hint     int // size of the block that may be needed
+	count    int // messages that may be sent
 	seq      int64
-	queues   map[string]*queue   // made by this transaction
-	open     map[int64]*builder  // the block that is being filled, by lane
-	made     []*builder          // all blocks
-	ids      map[digest]*entry   // sent by this transaction
+	queues   map[string]*queue  // made by this transaction
+	open     map[int64]*builder // the block that is being filled, by lane
+	made     []*builder         // all blocks
+	ids      map[digest]int     // what this transaction sent: places in entries
+	entries  []entry
 	settled  map[*block]*bitmap  // what is settled by this transaction
 	claims   []*receive          // served
 	gone     []*lease            // ended by time
@@ -115,15 +117,21 @@ type builder struct {
 	recs    [][2]int32
 	ids     []byte
 	hashes  []digest
+	longest int64 // window of its entries
 	delayed []*ref
 }
 
-// add puts a message into the open block of its lane.
-func (t *tx) add(q *queue, m *encoded) (*builder, int) {
+// add puts a message into the open block of its lane, and makes it known to later
+// messages of the same transaction.
+func (t *tx) add(q *queue, m *encoded) {
 	lane := laneID(q.id, m.level)
 	b := t.open[lane]
 	if b == nil || len(b.recs) == blockMessages || len(b.data)+len(m.body)+recordHeader > blockBytes {
-		b = &builder{key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, t.hint)}
+		n := min(t.count, blockMessages)
+		b = &builder{
+			key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, t.hint),
+			recs: make([][2]int32, 0, n), ids: make([]byte, 0, n*entryBytes), hashes: make([]digest, 0, n),
+		}
 		b.data[0] = blockVersion
 		t.seq++
 		if t.open == nil {
@@ -135,7 +143,9 @@ func (t *tx) add(q *queue, m *encoded) (*builder, int) {
 	i := len(b.recs)
 	b.data = appendRecord(b.data, i, m.body)
 	b.recs = append(b.recs, [2]int32{int32(len(b.data) - len(m.body)), int32(len(b.data))})
-	b.ids = m.entry(t.now).append(b.ids)
+	n := m.entry(t.now)
+	b.ids = n.append(b.ids)
+	b.longest = max(b.longest, t.l.window(m.window))
 	b.hashes = append(b.hashes, m.id)
 	if m.hasKey {
 		b.hashes = append(b.hashes, m.key)
@@ -146,7 +156,7 @@ func (t *tx) add(q *queue, m *encoded) (*builder, int) {
 			group: m.group, limitKey: m.limitKey, stored: true,
 		})
 	}
-	return b, i
+	t.remember(m, n)
 }
 
 func (t *tx) writeBlock(b *builder) error {
@@ -243,7 +253,7 @@ func (l *loop) publishBlock(b *builder, now int64) {
 		q.putLater(l, r)
 	}
 	q.lane(b.key).push(l, blk)
-	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.window(l))
+	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.longest)
 	l.touch(q)
 }
 

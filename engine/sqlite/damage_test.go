@@ -71,19 +71,19 @@ func TestDamage(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const all = 2000 - 100 - 10
-	pages := len(whole) / 4096
+	pages := len(whole) / pageSize
 	mostly, rounds := 0, 60
 	for round := range rounds {
 		b := append([]byte{}, whole...)
 		page := 1 + rng.IntN(pages-1) // the first is TestDamagedHeader's
 		switch round % 3 {
 		case 0: // a byte
-			b[page*4096+rng.IntN(4096)] ^= byte(1 + rng.IntN(255))
+			b[page*pageSize+rng.IntN(pageSize)] ^= byte(1 + rng.IntN(255))
 		case 1: // the start of a page, where its structure is
-			rng.Shuffle(64, func(i, j int) { b[page*4096+i], b[page*4096+j] = b[page*4096+j], b[page*4096+i] })
-			b[page*4096] ^= 0xff
+			rng.Shuffle(64, func(i, j int) { b[page*pageSize+i], b[page*pageSize+j] = b[page*pageSize+j], b[page*pageSize+i] })
+			b[page*pageSize] ^= 0xff
 		case 2: // a whole page
-			clear(b[page*4096 : (page+1)*4096])
+			clear(b[page*pageSize : (page+1)*pageSize])
 		}
 		path := filepath.Join(t.TempDir(), "forebay.db")
 		if err := os.WriteFile(path, b, 0o600); err != nil {
@@ -120,7 +120,7 @@ func TestDamage(t *testing.T) {
 func TestDamagedHeader(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "forebay.db")
-	clear(whole[:4096])
+	clear(whole[:pageSize])
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -136,13 +136,16 @@ func openFile(path string, maxBytes int64) (*sqlite.Conn, error) {
 		{"journal_size_limit", saveAt},
 		{"cache_size", -8 << 10}, // KiB
 		{"temp_store", "MEMORY"},
-		{"max_page_count", maxPages(maxBytes)},
 	}
 	for _, s := range settings {
 		if err := pragma(conn, s.name, s.value); err != nil {
 			conn.Close()
 			return nil, storeError(err)
 		}
+	}
+	if err := limitPages(conn, maxBytes); err != nil {
+		conn.Close()
+		return nil, storeError(err)
 	}
 	if err := migrate(conn); err != nil {
 		conn.Close()
@@ -155,12 +158,17 @@ func openFile(path string, maxBytes int64) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-func maxPages(bytes int64) int64 {
+// limitPages bounds the file. A file keeps the page size that it was made with.
+func limitPages(conn *sqlite.Conn, bytes int64) error {
 	const most = 4294967294 // SQLite's own bound
-	if bytes <= 0 {
-		return most
+	size, err := pragmaInt(conn, "page_size")
+	if err != nil {
+		return err
 	}
-	return min(bytes/pageSize, most)
+	if bytes <= 0 {
+		return pragma(conn, "max_page_count", most)
+	}
+	return pragma(conn, "max_page_count", min(bytes/size, most))
 }
 
 func syncFolder(path string) error {

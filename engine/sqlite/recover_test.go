@@ -16,9 +16,9 @@ func TestRecoveryTwice(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "forebay.db")
 	failed := false
-	for page := 2; page < len(whole)/4096 && !failed; page++ {
+	for page := 2; page < len(whole)/pageSize && !failed; page++ {
 		b := append([]byte{}, whole...)
-		clear(b[page*4096 : (page+1)*4096])
+		clear(b[page*pageSize : (page+1)*pageSize])
 		if err := os.WriteFile(path, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func pointless(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const size = 4096
+	const size = pageSize
 	for page := size; page < len(b); page += size {
 		if p := b[page:]; p[4] == 'x' && p[size-1] == 'x' && (p[0]|p[1]|p[2]|p[3]) != 0 {
 			p[0], p[1] = 0x7f, 0xff

@@ -17,12 +17,13 @@ import (
 const (
 	saveAt     = 16 << 20 // size of the log at which the second connection starts
 	saveInline = 64 << 20 // size at which the loop waits for it
-	pageSize   = 4096
+	pageSize   = 8 << 10  // of a new file; a file keeps its own
 )
 
 // saver is the second connection, in a goroutine of its own.
 type saver struct {
 	conn     *sqlite.Conn
+	pageSize int64
 	database *os.File // to sync; closing it earlier would free SQLite's locks
 	index    *os.File // the log's index, which tells its size
 	start    chan struct{}
@@ -39,7 +40,12 @@ func newSaver(path string) (*saver, error) {
 	if err != nil {
 		return nil, storeError(err)
 	}
-	s := &saver{conn: conn, start: make(chan struct{}), done: make(chan error, 1)}
+	size, err := pragmaInt(conn, "page_size")
+	if err != nil {
+		conn.Close()
+		return nil, storeError(err)
+	}
+	s := &saver{conn: conn, pageSize: size, start: make(chan struct{}), done: make(chan error, 1)}
 	if s.database, err = os.OpenFile(path, os.O_RDWR, 0); err == nil {
 		s.index, err = os.Open(path + "-shm")
 	}
@@ -79,7 +85,7 @@ func (s *saver) size() int64 {
 	if frames == moved {
 		return 0
 	}
-	return int64(frames) * pageSize
+	return int64(frames) * s.pageSize
 }
 
 // wake tells the loop that a checkpoint has ended; nil in memory.

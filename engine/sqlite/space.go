@@ -63,7 +63,11 @@ func (l *loop) size() (used, free int64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	used, free = (pages-left)*pageSize, left*pageSize
+	size, err := l.db.int("PRAGMA page_size")
+	if err != nil {
+		return 0, 0, err
+	}
+	used, free = (pages-left)*size, left*size
 	path := l.e.cfg.Path
 	if path == "" {
 		return used, free, nil

@@ -11,6 +11,9 @@ import (
 	"github.com/forebayhq/forebay/engine/sqlite"
 )
 
+// pageSize is that of the files that the engine makes.
+const pageSize = 8 << 10
+
 func open(t testing.TB, cfg sqlite.Config) *sqlite.Engine {
 	t.Helper()
 	e, err := sqlite.Open(cfg)

@@ -116,14 +116,9 @@ type Store struct {
 func Open(path string, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	s := &Store{path: path, cfg: cfg, ops: make(chan *op), stop: make(chan struct{}), ended: make(chan struct{})}
-	f, err := openFile(path)
-	if forebay.CodeOf(err) == forebay.CodeDamaged {
-		f, err = s.setAside(err)
-	}
-	if err != nil {
+	if err := s.open(); err != nil {
 		return nil, err
 	}
-	s.file = f
 	s.prune()
 	go s.write()
 	return s, nil

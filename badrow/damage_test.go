@@ -73,7 +73,7 @@ func TestDamagedFileIsSetAsideAtOpen(t *testing.T) {
 		atLeast int // rows taken over
 	}{
 		"not a database": {func([]byte) []byte { return []byte(strings.Repeat("hello ", 1000)) }, 0},
-		"header":         {func(b []byte) []byte { garble(b[:100]); return b }, 0},
+		"header":         {func(b []byte) []byte { garble(b[:100]); return b }, many},
 		"cut in half":    {func(b []byte) []byte { return b[:len(b)/2/4096*4096] }, 1},
 		"a page in the middle": {func(b []byte) []byte {
 			garble(b[len(b)/2/4096*4096:][:3*4096])
@@ -108,7 +108,7 @@ func TestDamagedFileIsSetAsideAtOpen(t *testing.T) {
 			if int64(seen) != st.Rows || seen-1 < tt.atLeast {
 				t.Errorf("%d rows seen, %d counted, at least %d wanted", seen, st.Rows, tt.atLeast+1)
 			}
-			if newest != (name == "a page in the middle") {
+			if newest != (name == "a page in the middle" || name == "header") {
 				t.Errorf("the newest row was taken over: %v", newest)
 			}
 			if kept, err := os.ReadFile(st.SetAside); err != nil || !bytes.Equal(kept, damaged) {
@@ -136,6 +136,52 @@ func TestDamageWhileRunning(t *testing.T) {
 				t.Errorf("%+v", st)
 			}
 		})
+	}
+}
+
+// A recovery that cannot be done leaves the damaged file where it is; when it can,
+// all is there.
+func TestRecoveryFails(t *testing.T) {
+	t.Parallel()
+	path := filled(t)
+	damaged := spoil(t, path, func(b []byte) []byte { garble(b[:100]); return b })
+	inTheWay := filepath.Join(path+".recovering", "x")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		_, err := badrow.Open(path, badrow.Config{})
+		wantCode(t, err, forebay.CodeUnavailable)
+		if b, err := os.ReadFile(path); err != nil || !bytes.Equal(b, damaged) {
+			t.Fatalf("the damaged file was changed: %v", err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(inTheWay)); err != nil {
+		t.Fatal(err)
+	}
+	if st := stats(t, open(t, path, badrow.Config{})); st.Rows != many || st.SetAside == "" {
+		t.Errorf("%+v", st)
+	}
+}
+
+// Sizes that are wrong would make the store drop rows that are within its bounds.
+func TestDamagedSizesAreMended(t *testing.T) {
+	t.Parallel()
+	path := filled(t)
+	want := stats(t, open(t, filled(t), badrow.Config{})).Bytes
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sqlitex.ExecuteTransient(conn, "UPDATE bad SET size = 1 << 40 WHERE seq % 7 = 0", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	spoil(t, path, func(b []byte) []byte { garble(b[:100]); return b })
+	if st := stats(t, open(t, path, badrow.Config{})); st.Rows != many || st.Bytes != want {
+		t.Errorf("%d bytes, want %d: %+v", st.Bytes, want, st)
 	}
 }
 

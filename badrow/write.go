@@ -175,13 +175,8 @@ func (s *Store) current() (*file, error) {
 	if s.file != nil {
 		return s.file, nil
 	}
-	f, err := openFile(s.path)
-	if forebay.CodeOf(err) == forebay.CodeDamaged {
-		f, err = s.setAside(err)
-	}
-	if err != nil {
+	if err := s.open(); err != nil {
 		return nil, err
 	}
-	s.file = f
-	return f, nil
+	return s.file, nil
 }

@@ -6,8 +6,9 @@
 // key is event_id. Any tool that reads SQLite may read the file meanwhile.
 //
 // It promises, beside what package sink promises, that a batch is synced to disk
-// before it is reported as written, and that a file that it does not know, or
-// that is damaged or newer, is left as it is.
+// before it is reported as written; that a file that it does not know, or that is
+// newer, is left as it is; and that a damaged one is kept, with what can be read
+// of it taken over into a new one (see damage.go).
 //
 // It refuses to share the writing: one process, one Sink.
 package sqlite
@@ -19,6 +20,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -26,6 +28,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/internal/salvage"
 	"github.com/forebayhq/forebay/sink"
 )
 
@@ -48,10 +51,12 @@ type Sink struct {
 // database is what the Writer writes to. A connection is taken out of its channel
 // to be used, and put back.
 type database struct {
+	path      string
 	cfg       Config
 	insertSQL string
 	writer    chan *sqlite.Conn
 	reader    chan *sqlite.Conn
+	damage    atomic.Pointer[forebay.Error] // that was met since Open; nothing is written any more
 }
 
 // Open opens the file, or makes it, and prepares its table.
@@ -86,17 +91,25 @@ func Open(path string, cfg Config) (*Sink, error) {
 }
 
 func openDatabase(path string, cfg Config) (*database, error) {
-	db := &database{cfg: cfg, insertSQL: insertSQL(), writer: make(chan *sqlite.Conn, 1), reader: make(chan *sqlite.Conn, 1)}
-	w, err := openWriter(path)
+	db := &database{path: path, cfg: cfg, insertSQL: insertSQL(), writer: make(chan *sqlite.Conn, 1), reader: make(chan *sqlite.Conn, 1)}
+	plan := salvage.Plan{Make: func(conn *sqlite.Conn) error { return prepare(conn, path) }, Logger: cfg.Logger}
+	_, err := salvage.Open(path, plan, func() error {
+		w, err := openWriter(path)
+		if err != nil {
+			return openError(path, err)
+		}
+		r, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+		if err != nil {
+			_ = w.Close()
+			return openError(path, err)
+		}
+		db.writer <- w
+		db.reader <- r
+		return nil
+	})
 	if err != nil {
-		return nil, openError(path, err)
+		return nil, err
 	}
-	r, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
-	if err != nil {
-		return nil, errors.Join(openError(path, err), w.Close())
-	}
-	db.writer <- w
-	db.reader <- r
 	return db, nil
 }
 
@@ -110,8 +123,6 @@ func openError(path string, err error) error {
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB, sqlite.ResultCorrupt:
 		e.Code = forebay.CodeDamaged
-		e.Hint = "nothing was changed; move the file aside, with its -wal and -shm, and a new one is made; " +
-			"`sqlite3 FILE .recover` saves what is readable"
 	case sqlite.ResultFull:
 		e.Code = forebay.CodeFull
 	case sqlite.ResultReadOnly, sqlite.ResultPerm, sqlite.ResultCantOpen:
@@ -122,7 +133,7 @@ func openError(path string, err error) error {
 }
 
 // use runs f with the connection of a channel. Statements end with ctx.
-func use(ctx context.Context, conns chan *sqlite.Conn, f func(*sqlite.Conn) error) error {
+func (db *database) use(ctx context.Context, conns chan *sqlite.Conn, f func(*sqlite.Conn) error) error {
 	select {
 	case conn, open := <-conns:
 		if !open {
@@ -131,7 +142,7 @@ func use(ctx context.Context, conns chan *sqlite.Conn, f func(*sqlite.Conn) erro
 		defer func() { conns <- conn }()
 		conn.SetInterrupt(ctx.Done())
 		defer conn.SetInterrupt(nil)
-		err := f(conn)
+		err := db.note(f(conn))
 		if err != nil && ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", ctx.Err(), err)
 		}
@@ -145,7 +156,7 @@ func use(ctx context.Context, conns chan *sqlite.Conn, f func(*sqlite.Conn) erro
 func (s *Sink) Find(ctx context.Context, eventID string) (e event.Event, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, s.db.cfg.Timeout)
 	defer cancel()
-	err = use(ctx, s.db.reader, func(conn *sqlite.Conn) error {
+	err = s.db.use(ctx, s.db.reader, func(conn *sqlite.Conn) error {
 		return sqlitex.Execute(conn, "SELECT "+strings.Join(sink.Columns(), ", ")+" FROM events WHERE event_id = ?", &sqlitex.ExecOptions{
 			Args: []any{eventID},
 			ResultFunc: func(row *sqlite.Stmt) (err error) {

@@ -37,7 +37,7 @@ const deleteSQL = `DELETE FROM events WHERE rowid IN (SELECT rowid FROM events W
 func (db *database) Write(ctx context.Context, events []event.Event) (written int, err error) {
 	limited, cancel := context.WithTimeout(ctx, db.cfg.Timeout)
 	defer cancel()
-	err = use(limited, db.writer, func(conn *sqlite.Conn) (err error) {
+	err = db.write(limited, func(conn *sqlite.Conn) (err error) {
 		written, err = db.insert(conn, events)
 		return err
 	})
@@ -133,7 +133,7 @@ func (db *database) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, db.cfg.Timeout)
 	defer cancel()
 	probe := event.Event{ID: "forebay-check", Type: "forebay_check", Payload: []byte(`{}`), ReceivedAt: db.cfg.Now()}
-	err := use(ctx, db.writer, func(conn *sqlite.Conn) (err error) {
+	err := db.write(ctx, func(conn *sqlite.Conn) (err error) {
 		end := sqlitex.Save(conn)
 		defer end(&err)
 		if _, err := db.insertRows(conn, []event.Event{probe}); err != nil {
@@ -150,7 +150,7 @@ func (db *database) Check(ctx context.Context) error {
 func (db *database) deleteSlice(ctx context.Context, cutoff string) (deleted int, err error) {
 	limited, cancel := context.WithTimeout(ctx, db.cfg.Timeout)
 	defer cancel()
-	err = use(limited, db.writer, func(conn *sqlite.Conn) error {
+	err = db.write(limited, func(conn *sqlite.Conn) error {
 		err := sqlitex.Execute(conn, deleteSQL, &sqlitex.ExecOptions{Args: []any{cutoff, deleteSlice}})
 		deleted = conn.Changes()
 		return err

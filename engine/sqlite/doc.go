@@ -13,7 +13,7 @@
 //
 // One goroutine, the loop, owns the connection and everything in memory. Each of
 // its cycles takes all calls that wait, applies them in one transaction, commits,
-// syncs, publishes to memory and answers (loop.go, tx.go). The store is the truth
+// syncs, publishes to memory and answers (loop.go, tx.go; sync.go for syncs that fail). The store is the truth
 // of what is committed; memory adds what dies with the process: leases, waiters,
 // where the lanes' cursors stand, which groups and limit keys are taken. A lease's
 // row, written without a sync, only serves to count deliveries after a crash.

@@ -1,0 +1,204 @@
+package sqlite
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/forebayhq/forebay/engine"
+)
+
+// load builds the state in memory, in one transaction with what the start changes.
+func (l *loop) load() error {
+	t := l.newTx()
+	steps := []func(*tx) error{
+		l.isMarked, l.loadMeta, l.loadQueues, l.loadParts, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
+	}
+	for _, step := range steps {
+		if err := step(t); err != nil {
+			t.rollback()
+			return err
+		}
+	}
+	if err := t.commit(); err != nil {
+		t.rollback()
+		return err
+	}
+	t.publish()
+	if l.unsynced { // the first durable call does more
+		return nil
+	}
+	return l.sync()
+}
+
+// loadMeta counts this start, and takes up the seqs where the last one cannot have been.
+func (l *loop) loadMeta(t *tx) error {
+	for _, name := range []string{"epoch", "seq"} {
+		if err := t.exec("INSERT INTO meta (name, value) VALUES (?, 1) ON CONFLICT DO NOTHING", name); err != nil {
+			return err
+		}
+	}
+	if err := t.exec("UPDATE meta SET value = value + 1 WHERE name = 'epoch'"); err != nil {
+		return err
+	}
+	epoch, err := l.db.int("SELECT value FROM meta WHERE name = 'epoch'")
+	if err != nil {
+		return err
+	}
+	l.epoch = strconv.FormatInt(epoch, 36)
+	l.seq, err = l.db.int("SELECT value FROM meta WHERE name = 'seq'")
+	t.seq, l.seqKept = l.seq, l.seq-1 // the commit reserves new ones
+	return err
+}
+
+func (l *loop) loadQueues(t *tx) error {
+	err := l.db.each("SELECT id, name, limits FROM queue", func(s *sqlite.Stmt) error {
+		q := l.newQueue(s.ColumnInt64(0), s.ColumnText(1))
+		if err := json.Unmarshal([]byte(s.ColumnText(2)), &q.limits); err != nil {
+			// A start must not fail for it: a recovery would find them no better.
+			q.limits = engine.QueueLimits{}
+			l.log.Error("the limits of a queue cannot be read and are gone", "queue", q.name, "error", err)
+		}
+		q.bucket, q.drainedAt = drained(q.limits.Rate, t.now), t.now
+		l.addQueue(q)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, q := range l.byID {
+		for level := range levels {
+			if err := l.loadLane(q, level); err != nil {
+				return err
+			}
+		}
+	}
+	return l.loadBuckets(t)
+}
+
+func (l *loop) loadLane(q *queue, level int) error {
+	from := blockKey(laneID(q.id, level), 0)
+	return l.db.each("SELECT max(key), sum(n), sum(bytes) FROM block WHERE key BETWEEN ? AND ?", func(s *sqlite.Stmt) error {
+		if tail := s.ColumnInt64(0); tail > 0 {
+			q.lane(tail).tail = tail
+			q.total += s.ColumnInt64(1)
+			q.bytes += s.ColumnInt64(2)
+		}
+		return nil
+	}, from, from|seqMask)
+}
+
+// loadBuckets takes up the queues' rates where a clean end left them.
+func (l *loop) loadBuckets(t *tx) error {
+	err := l.db.each("SELECT CAST(substr(name, 6) AS INTEGER), value FROM meta WHERE name GLOB 'rate/*'", func(s *sqlite.Stmt) error {
+		if q := l.byID[s.ColumnInt64(0)]; q != nil {
+			q.bucket.full = s.ColumnInt64(1)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return t.exec("DELETE FROM meta WHERE name GLOB 'rate/*'")
+}
+
+func (l *loop) loadParts(t *tx) error {
+	var whole []int64
+	err := l.db.each("SELECT key, settled, n, bytes FROM part JOIN block USING (key)", func(s *sqlite.Stmt) error {
+		settled := readBitmap(columnBytes(s, 1))
+		b := block{n: int(s.ColumnInt64(2)), bytes: s.ColumnInt64(3)}
+		if q := l.byID[laneOf(s.ColumnInt64(0))/levels]; q != nil && b.n > 0 {
+			q.total -= int64(settled.count())
+			q.bytes -= b.remaining(0) - b.remaining(settled.count())
+		}
+		if settled.count() == b.n {
+			whole = append(whole, s.ColumnInt64(0))
+		}
+		return nil
+	})
+	for _, key := range whole {
+		err = errors.Join(err, t.exec("DELETE FROM part WHERE key = ?", key), t.exec("DELETE FROM block WHERE key = ?", key))
+	}
+	return err
+}
+
+// freeLeases makes the messages wait again that a process held when it died.
+func (l *loop) freeLeases(t *tx) error {
+	var held []leaseItem
+	err := l.db.each("SELECT items FROM lease", func(s *sqlite.Stmt) error {
+		items, _ := decodeLease(columnBytes(s, 0)) // a damaged row costs a count of deliveries only
+		held = append(held, items...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, it := range held {
+		if err := l.freeLease(t, it); err != nil {
+			return err
+		}
+	}
+	return t.exec("DELETE FROM lease")
+}
+
+func (l *loop) freeLease(t *tx, it leaseItem) error {
+	q := l.byID[laneOf(it.key)/levels]
+	if q == nil || it.idx >= blockMessages {
+		return nil
+	}
+	b, err := l.block(it.key)
+	if err != nil || b == nil || it.idx >= b.n || b.settled.has(it.idx) {
+		return err
+	}
+	r := &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
+	r.group, r.limitKey = routing(b.body(it.idx))
+	if r.group != 0 {
+		b.noted.set(it.idx)
+	} else {
+		b.skip.set(it.idx)
+	}
+	return t.exec(`INSERT INTO again (key, idx, queue, due, ord, sent_at, attempts, deliveries, grp, lim)
+		VALUES (?1, ?2, ?3, 0, ?4, ?5, 0, ?6, ?7, ?8)
+		ON CONFLICT DO UPDATE SET deliveries = max(deliveries, ?6)`,
+		r.key, int64(r.idx), q.id, r.ord, r.sentAt, int64(it.deliveries), int64(r.group), int64(r.limitKey))
+}
+
+// loadAgain takes up what left its lane, but for groups: of those their lane comes
+// to each message again, so that the order is that of sending.
+func (l *loop) loadAgain(*tx) error {
+	for _, q := range l.byID {
+		if err := q.loadLater(l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *loop) loadDead(*tx) error {
+	return l.db.each("SELECT queue, count(*) FROM dead GROUP BY queue", func(s *sqlite.Stmt) error {
+		if q := l.byID[s.ColumnInt64(0)]; q != nil {
+			q.dead = s.ColumnInt64(1)
+		}
+		return nil
+	})
+}
+
+func (l *loop) loadDedup(*tx) error {
+	return l.db.each("SELECT seq, at, ids FROM dedup ORDER BY seq", func(s *sqlite.Stmt) error {
+		var hashes []digest
+		expires := int64(0)
+		at := s.ColumnInt64(1)
+		eachEntry(columnBytes(s, 2), func(_ int, n *entry) bool {
+			hashes = append(hashes, n.id)
+			if n.hasKey {
+				hashes = append(hashes, n.key)
+			}
+			expires = max(expires, at+l.window(n.window))
+			return true
+		})
+		l.dedup.add(s.ColumnInt64(0), hashes, expires)
+		return nil
+	})
+}

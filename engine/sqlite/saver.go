@@ -17,7 +17,7 @@ import (
 const (
 	saveAt     = 16 << 20 // size of the log at which the second connection starts
 	saveInline = 64 << 20 // size at which the loop waits for it
-	pageSize   = 8 << 10  // of a new file; a file keeps its own
+	pageSize   = 16 << 10 // of a new file; a file keeps its own
 )
 
 // saver is the second connection, in a goroutine of its own.

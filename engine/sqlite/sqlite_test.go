@@ -12,7 +12,7 @@ import (
 )
 
 // pageSize is that of the files that the engine makes.
-const pageSize = 8 << 10
+const pageSize = 16 << 10
 
 func open(t testing.TB, cfg sqlite.Config) *sqlite.Engine {
 	t.Helper()

@@ -65,7 +65,7 @@ func escapeLength(b []byte) int {
 	return 0
 }
 
-// hexEscape reads \uXXXX.
+// hexEscape reads \uhhhh.
 func hexEscape(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false

@@ -58,13 +58,6 @@ func (c *badLsCmd) Run(ctx context.Context, p *program) error {
 	})
 }
 
-func dash(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}
-
 type badShowCmd struct {
 	serverFlags `embed:""`
 	Seq         int64 `arg:"" help:"Its number, as ls shows it."`
@@ -99,19 +92,9 @@ func (badReplayCmd) Help() string {
 }
 
 func (c *badReplayCmd) Run(ctx context.Context, p *program) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	client, err := c.client(ctx, p)
-	if err != nil {
-		return err
-	}
-	out, err := client.ReplayBad(ctx, api.BadReplay{Selection: s, BadFilter: c.api()})
-	if err != nil {
-		return err
-	}
-	return p.outcome(out, "sent")
+	return p.act(ctx, c.serverFlags, c.selectFlags, "sent", func(client *api.Client, s api.Selection) (api.Outcome, error) {
+		return client.ReplayBad(ctx, api.BadReplay{Selection: s, BadFilter: c.api()})
+	})
 }
 
 type badDiscardCmd struct {
@@ -122,17 +105,7 @@ type badDiscardCmd struct {
 }
 
 func (c *badDiscardCmd) Run(ctx context.Context, p *program) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	client, err := c.client(ctx, p)
-	if err != nil {
-		return err
-	}
-	out, err := client.DiscardBad(ctx, api.BadDiscard{Selection: s, BadFilter: c.api(), Reason: c.Reason})
-	if err != nil {
-		return err
-	}
-	return p.outcome(out, "discarded")
+	return p.act(ctx, c.serverFlags, c.selectFlags, "discarded", func(client *api.Client, s api.Selection) (api.Outcome, error) {
+		return client.DiscardBad(ctx, api.BadDiscard{Selection: s, BadFilter: c.api(), Reason: c.Reason})
+	})
 }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
@@ -112,19 +110,9 @@ func (deadReplayCmd) Help() string {
 }
 
 func (c *deadReplayCmd) Run(ctx context.Context, p *program) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	client, err := c.client(ctx, p)
-	if err != nil {
-		return err
-	}
-	out, err := client.ReplayDead(ctx, api.DeadReplay{Selection: s, DeadFilter: c.api()})
-	if err != nil {
-		return err
-	}
-	return p.outcome(out, "sent again")
+	return p.act(ctx, c.serverFlags, c.selectFlags, "sent again", func(client *api.Client, s api.Selection) (api.Outcome, error) {
+		return client.ReplayDead(ctx, api.DeadReplay{Selection: s, DeadFilter: c.api()})
+	})
 }
 
 type deadDiscardCmd struct {
@@ -141,35 +129,7 @@ func (deadDiscardCmd) Help() string {
 }
 
 func (c *deadDiscardCmd) Run(ctx context.Context, p *program) error {
-	s, err := c.selection()
-	if err != nil {
-		return err
-	}
-	client, err := c.client(ctx, p)
-	if err != nil {
-		return err
-	}
-	out, err := client.DiscardDead(ctx, api.DeadDiscard{Selection: s, DeadFilter: c.api(), Reason: c.Reason})
-	if err != nil {
-		return err
-	}
-	return p.outcome(out, "discarded")
-}
-
-// when shows a time for people, in their own zone.
-func when(t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return t.Local().Format("2006-01-02 15:04:05")
-}
-
-// oneLine keeps a text in its cell of a table.
-func oneLine(s string) string {
-	const most = 160
-	s = strings.Join(strings.Fields(s), " ")
-	if r := []rune(s); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return s
+	return p.act(ctx, c.serverFlags, c.selectFlags, "discarded", func(client *api.Client, s api.Selection) (api.Outcome, error) {
+		return client.DiscardDead(ctx, api.DeadDiscard{Selection: s, DeadFilter: c.api(), Reason: c.Reason})
+	})
 }

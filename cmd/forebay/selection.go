@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,24 @@ func (f selectFlags) selection() (api.Selection, error) {
 		return api.Selection{}, usage(errors.New("name some by their numbers, or say --all"))
 	}
 	return api.Selection{Seqs: f.Seqs, All: f.All, Limit: f.Limit, DryRun: f.DryRun}, nil
+}
+
+// act does something with what was selected, and tells what came of it.
+func (p *program) act(ctx context.Context, server serverFlags, which selectFlags, done string,
+	do func(*api.Client, api.Selection) (api.Outcome, error)) error {
+	s, err := which.selection()
+	if err != nil {
+		return err
+	}
+	client, err := server.client(ctx, p)
+	if err != nil {
+		return err
+	}
+	out, err := do(client, s)
+	if err != nil {
+		return err
+	}
+	return p.outcome(out, done)
 }
 
 // outcome tells what came of an action. It is an error when anything failed, so

@@ -359,7 +359,7 @@ func TestTamperedFileIsRefusedAndLeft(t *testing.T) {
 		"short hash":     {strings.Replace(good, hash, hash[:62], 1), forebay.CodeDamaged},
 		"long hash":      {strings.Replace(good, hash, hash+"00", 1), forebay.CodeDamaged},
 		"no hash":        {strings.Replace(good, hash, "", 1), forebay.CodeDamaged},
-		"not hex":        {strings.Replace(good, hash[:2], "zz", 1), forebay.CodeDamaged},
+		"not hex":        {strings.Replace(good, hash, "zz"+hash[2:], 1), forebay.CodeDamaged},
 		"no version":     {strings.Replace(good, `"version": 1,`, ``, 1), forebay.CodeDamaged},
 		"newer":          {strings.Replace(good, `"version": 1`, `"version": 2`, 1), forebay.CodeTooNew},
 	}

@@ -23,6 +23,8 @@ const (
 	CodeUnauthorized Code = "unauthorized" // no key, or an unknown or revoked one
 	CodeLimited      Code = "limited"      // over a rate or quota
 	CodeTooLarge     Code = "too_large"    // over a size limit
+	CodeCancelled    Code = "cancelled"    // the job is to stop: somebody cancelled it
+	CodeConflict     Code = "conflict"     // its state, or its revision, does not allow that now
 	CodeInternal     Code = "internal"     // a defect of ours
 )
 
@@ -103,6 +105,15 @@ func RetryDelay(err error) (time.Duration, bool) {
 	return 0, false
 }
 
+// Cancel is a handler's own decision to end its job as cancelled.
+func Cancel(reason string) error { return &cancel{reason} }
+
+type cancel struct{ reason string }
+
+func (c *cancel) Error() string { return "cancelled: " + c.reason }
+
+func (c *cancel) Is(target error) bool { return target == ErrCancelled }
+
 // Snooze asks for the message again after d without charging an attempt.
 func Snooze(d time.Duration) error { return &snooze{d} }
 
@@ -124,6 +135,11 @@ func SnoozeDelay(err error) (time.Duration, bool) {
 var (
 	ErrDraining  = errors.New("forebay: draining, the process is shutting down")
 	ErrLeaseLost = errors.New("forebay: lease lost, another consumer may own the message")
+	// ErrCancelled and those below end jobs; what their handlers then return does
+	// not count.
+	ErrCancelled = errors.New("forebay: cancelled on request")
+	ErrTimeout   = errors.New("forebay: the attempt took longer than its timeout")
+	ErrDeadline  = errors.New("forebay: the job's deadline has passed")
 )
 
 // Because attaches a Cause (code, detail) to an error, to be kept with the

@@ -55,6 +55,8 @@ type Message struct {
 	LimitKey string // the key of per-key limits (QueueLimits); empty: none
 
 	Limits Limits
+
+	Job *JobOptions // makes it a job, which has a record in the ledger; nil: nobody tracks it
 }
 
 // Limits of one message. Zero values mean the queue's own, then the defaults.
@@ -85,10 +87,12 @@ const MaxFailures = 10
 type Verdict uint8
 
 const (
-	Ack     Verdict = iota + 1 // done; the message is gone
-	Retry                      // failed; again After, one attempt charged
-	Release                    // not tried, or interrupted; again After, nothing charged
-	Dead                       // will not be tried again by itself; kept with Cause
+	Ack       Verdict = iota + 1 // done; the message is gone
+	Retry                        // failed; again After, one attempt charged
+	Release                      // not tried, or interrupted; again After, nothing charged
+	Dead                         // will not be tried again by itself; kept with Cause
+	Cancelled                    // stopped on request, with Cause; a message that is no job is gone
+	Expired                      // too late to begin; a message that is no job is gone
 )
 
 func (v Verdict) String() string {
@@ -101,6 +105,10 @@ func (v Verdict) String() string {
 		return "release"
 	case Dead:
 		return "dead"
+	case Cancelled:
+		return "cancelled"
+	case Expired:
+		return "expired"
 	}
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
@@ -112,15 +120,18 @@ type Settlement struct {
 	Queue   string // of the delivery; for who counts by queue (broker). Engines go by the receipt
 	Verdict Verdict
 	After   time.Duration // Retry and Release: how long to wait
-	Cause   Cause         // Retry and Dead: why
+	Cause   Cause         // all but Ack and Release: why
+	Result  []byte        // Ack of a job: JSON, at most MaxResultBytes
 	Next    []Message
 }
 
 // Cause says why an attempt failed or a message died.
 type Cause struct {
-	Code    string            `json:"code"`             // a short word to group by: "handler", "poison", a SQLSTATE
-	Message string            `json:"message"`          // for people
-	Detail  map[string]string `json:"detail,omitempty"` // e.g. column, constraint
+	Code    string            `json:"code"`              // a short word to group by: "handler", "poison", a SQLSTATE
+	Message string            `json:"message"`           // for people
+	Detail  map[string]string `json:"detail,omitempty"`  // e.g. column, constraint
+	Attempt int               `json:"attempt,omitempty"` // of a job: the number of the attempt that failed
+	Started time.Time         `json:"started,omitzero"`  // of a job: when that attempt began
 	At      time.Time         `json:"at"`
 }
 
@@ -141,6 +152,7 @@ type SendResult struct {
 	ID        string // its own, or the first one's when Duplicate
 	Duplicate bool   // an earlier message has this id or dedup key
 	Conflict  bool   // a duplicate whose payload differs from the first one's
+	Replaced  bool   // a duplicate whose payload the waiting job has now (debounce, keep last)
 	Err       error  // nothing was stored; nil also for duplicates
 }
 
@@ -156,5 +168,7 @@ type QueueStats struct {
 	Duplicate int64     // since the engine was opened
 	Conflict  int64     // duplicates with another payload, since opened
 	Completed int64     // acked, since opened
+	Cancelled int64     // since opened
+	Expired   int64     // since opened
 	Bytes     int64     // of waiting, active and delayed messages, where the engine knows
 }

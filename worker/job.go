@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// JobHandler handles one delivery and may say what came of it. The result is JSON,
+// or nil; it is kept in the ledger when err is nil. Errors steer as for Handler.
+type JobHandler interface {
+	HandleJob(ctx context.Context, j *Job) (result []byte, err error)
+}
+
+// JobFunc makes a function a JobHandler.
+type JobFunc func(ctx context.Context, j *Job) ([]byte, error)
+
+// HandleJob calls f.
+func (f JobFunc) HandleJob(ctx context.Context, j *Job) ([]byte, error) { return f(ctx, j) }
+
+// Job is a delivery as its handler sees it: it can tell how far it is. All methods
+// return at once; what is told faster than it can be stored is coalesced, the
+// latest wins.
+type Job struct {
+	forebay.Delivery
+	tell Teller
+}
+
+// Teller takes what a job tells; one of the two is nil. It must not wait.
+type Teller func(*forebay.Progress, *forebay.LogLine)
+
+// NewJob makes a job of a delivery. Workers do so; tests of handlers may.
+func NewJob(d forebay.Delivery, tell Teller) *Job { return &Job{Delivery: d, tell: tell} }
+
+// Key is the same in every attempt: it names the job's effects elsewhere.
+func (j *Job) Key() string { return j.ID }
+
+// Progress tells the stage, how far it is in percent, and a text for people.
+func (j *Job) Progress(stage string, percent float64, message string) {
+	j.Tell(forebay.Progress{Stage: stage, Percent: percent, Message: message})
+}
+
+// Tell tells progress with data of the handler's own.
+func (j *Job) Tell(p forebay.Progress) {
+	if p.At.IsZero() {
+		p.At = time.Now()
+	}
+	j.tell(&p, nil)
+}
+
+// Logf writes a line to the job's log.
+func (j *Job) Logf(format string, args ...any) {
+	j.tell(nil, &forebay.LogLine{At: time.Now(), Text: fmt.Sprintf(format, args...)})
+}

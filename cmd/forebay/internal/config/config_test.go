@@ -112,6 +112,12 @@ func TestWeight(t *testing.T) {
 	if q := s.Queue("events"); q.Attempts != 5 || q.BackoffMax != time.Minute {
 		t.Errorf("queue events: %+v", q)
 	}
+	if h := s.Handlers["transcode"]; h.Queue != "media" || len(h.Command) != 2 || s.Handlers["crm-sync"].Queue != "jobs" {
+		t.Errorf("handlers: %+v", s.Handlers)
+	}
+	if r := s.Reports["signups"]; r.Query == "" || len(r.Params) != 1 {
+		t.Errorf("reports: %+v", s.Reports)
+	}
 	if q := s.Queue("other"); q.Attempts != 5 || q.BackoffMax != 5*time.Minute {
 		t.Errorf("queue other: %+v", q)
 	}
@@ -119,7 +125,7 @@ func TestWeight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(b, []byte("hunter2")) {
+	if bytes.Contains(b, []byte("hunter2")) || bytes.Contains(b, []byte("aHVudGVyMg")) {
 		t.Error("a password is shown")
 	}
 	golden(t, "effective.golden", append(b, '\n'))

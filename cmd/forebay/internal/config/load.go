@@ -8,8 +8,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-
-	"github.com/forebayhq/forebay"
 )
 
 // DefaultFile is read when it is there and no other file was named.
@@ -158,16 +156,16 @@ func (one *setting) take(v string, at Source) Problems {
 	return nil
 }
 
-// find gives the setting of a key, or says what keys there are. A queue that is
-// named for the first time gets its lines in the table.
+// find gives the setting of a key, or says what keys there are. What is named for
+// the first time gets its lines in the table.
 func (s *Settings) find(key string) (*setting, string) {
 	if i := slices.IndexFunc(s.all, func(x *setting) bool { return x.key == key }); i >= 0 {
 		return s.all[i], ""
 	}
-	if rest, ok := strings.CutPrefix(key, "queues."); ok {
-		name, _, ok := strings.Cut(rest, ".")
-		if ok && isQueueName(name) && !s.knows("queues."+name) {
-			s.all = append(s.all, queueTable(name)...)
+	for _, g := range namedGroups {
+		name, _, ok := splitNamed(g, key)
+		if ok && g.isName(name) && !s.knows(g.prefix+"."+name) {
+			s.all = append(s.all, g.table(name)...)
 			return s.find(key)
 		}
 	}
@@ -179,7 +177,7 @@ func (s *Settings) find(key string) (*setting, string) {
 }
 
 // knows tells whether key is a group that has settings.
-func (s *Settings) knows(group string) bool { return len(s.below(group)) > 0 }
+func (s *Settings) knows(group string) bool { return groupOf(group) != nil || len(s.below(group)) > 0 }
 
 // below lists the names one level under a group.
 func (s *Settings) below(group string) []string {
@@ -197,55 +195,10 @@ func (s *Settings) below(group string) []string {
 			names = append(names, name)
 		}
 	}
+	for _, g := range namedGroups {
+		if group == "" && !slices.Contains(names, g.prefix) {
+			names = append(names, g.prefix)
+		}
+	}
 	return names
-}
-
-// finish fills queues from the default policy where they say nothing, and checks
-// what no single value can show.
-func (s *Settings) finish() Problems {
-	var problems Problems
-	for _, one := range s.all {
-		name, field, ok := queueKey(one.key)
-		if !ok {
-			continue
-		}
-		if base, _ := s.find("queues." + DefaultQueue + "." + field); one.from == (Source{}) && one != base {
-			problems = append(problems, one.take(base.value.get(), base.from)...)
-		}
-		s.Queues[name] = *one.queue
-	}
-	if in := s.Ingest; in.MaxEvent > in.MaxDecoded {
-		one, _ := s.find("ingest.maxEvent")
-		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})
-	}
-	if keep := s.Sink.Retention; keep > 0 && keep < day {
-		one, _ := s.find("sink.retention")
-		problems = append(problems, Problem{one.from, one.key, "is too short; allowed: 0, or 1d and more, since events leave by the day"})
-	}
-	for _, one := range s.all {
-		name, field, _ := queueKey(one.key)
-		switch q := s.Queues[name]; {
-		case field == "backoff" && q.Backoff > q.BackoffMax:
-			problems = append(problems, Problem{one.from, one.key, "is longer than backoffMax of the same queue"})
-		case field == "deliveries" && q.Deliveries < q.Attempts:
-			problems = append(problems, Problem{one.from, one.key, "is less than attempts of the same queue; each attempt is a hand-out"})
-		}
-	}
-	return problems
-}
-
-// isQueueName tells what a queue may be called here: as on SQS.
-func isQueueName(name string) bool {
-	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-	return name != "" && len(name) <= forebay.MaxQueueBytes && strings.Trim(name, allowed) == ""
-}
-
-// queueKey splits "queues.<name>.<field>".
-func queueKey(key string) (name, field string, ok bool) {
-	rest, ok := strings.CutPrefix(key, "queues.")
-	if !ok {
-		return "", "", false
-	}
-	dot := strings.LastIndexByte(rest, '.')
-	return rest[:dot], rest[dot+1:], true
 }

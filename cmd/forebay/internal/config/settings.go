@@ -21,6 +21,15 @@ type Settings struct {
 	Log    Log
 	Queues map[string]Queue // policies by queue name; DefaultQueue holds for the rest
 
+	Handlers map[string]Handler // by kind of job
+	Reports  map[string]Report  // by name
+	History  History
+	Storage  Storage
+	Images   Images
+	Mail     Mail
+	Webhooks Webhooks
+	Alerts   Alerts
+
 	all []*setting // in the order of the documentation
 }
 
@@ -75,13 +84,17 @@ type Log struct {
 	Format string
 }
 
-// Queue is the retry policy of one queue.
+// Queue is the policy of one queue.
 type Queue struct {
-	Attempts   int64
-	Deliveries int64
-	Backoff    time.Duration
-	BackoffMax time.Duration
-	Lease      time.Duration
+	Attempts    int64
+	Deliveries  int64
+	Backoff     time.Duration
+	BackoffMax  time.Duration
+	Lease       time.Duration
+	Concurrency int64
+	Timeout     time.Duration
+	KeepAge     time.Duration
+	KeepCount   int64
 }
 
 // DefaultQueue names the policy of queues that have none of their own.
@@ -97,12 +110,14 @@ const (
 )
 
 func newSettings() *Settings {
-	s := &Settings{Queues: map[string]Queue{}}
+	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}}
 	s.all = append(s.all, s.serverTable()...)
 	s.all = append(s.all, s.dataTable()...)
 	s.all = append(s.all, s.ingestTable()...)
 	s.all = append(s.all, s.sinkTable()...)
 	s.all = append(s.all, s.logTable()...)
+	s.all = append(s.all, s.taskTable()...)
+	s.all = append(s.all, s.notifyTable()...)
 	s.all = append(s.all, queueTable(DefaultQueue)...)
 	return s
 }
@@ -209,5 +224,13 @@ func queueTable(name string) []*setting {
 			doc: "The longest wait between attempts."},
 		{key: at + "lease", queue: q, value: duration(&q.Lease, 30*time.Second, time.Second, 12*time.Hour),
 			doc: "How long a worker owns a message without a sign of life."},
+		{key: at + "concurrency", queue: q, value: number(&q.Concurrency, 10, 1, 10_000),
+			doc: "How many jobs of the queue this server works on at once, where it has handlers for them."},
+		{key: at + "timeout", queue: q, value: duration(&q.Timeout, 0, 0, 7*day),
+			doc: "How long one attempt of a job may take, where the job says nothing. 0: as long as it wants."},
+		{key: at + "keepAge", queue: q, value: duration(&q.KeepAge, 3*day, 0, 3650*day),
+			doc: "How long finished jobs are kept, where the job says nothing. Dead ones are kept until somebody acts on them."},
+		{key: at + "keepCount", queue: q, value: number(&q.KeepCount, 1_000_000, 0, 1_000_000_000),
+			doc: "How many finished jobs of the queue are kept."},
 	}
 }

@@ -52,19 +52,37 @@ func (s *Settings) Address(keys bool) string {
 }
 
 // Example writes a settings file in which every setting stands, explained, with
-// its default commented out.
+// its default commented out. Groups whose members a user names, and which have no
+// default, stand there as a comment as a whole.
 func Example(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("# forebay.yaml: every setting with its default. Flags and the environment weigh more.\n" +
 		"# The program starts without this file; keep only the lines that you change.\n")
+	writeExample(&b, newSettings().all, "# ")
+	for _, g := range namedGroups[1:] {
+		var inner strings.Builder
+		writeExample(&inner, g.table("example"), "")
+		for line := range strings.Lines(inner.String()) {
+			if line != "\n" {
+				line = "# " + line
+			}
+			b.WriteString(line)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeExample writes settings with hash before each value.
+func writeExample(b *strings.Builder, all []*setting, hash string) {
 	group := ""
-	for _, one := range newSettings().all {
+	for _, one := range all {
 		dot := strings.LastIndexByte(one.key, '.')
 		if g := one.key[:dot]; g != group {
 			group = g
 			b.WriteString("\n")
 			for depth, part := range strings.Split(g, ".") {
-				fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", depth), part)
+				fmt.Fprintf(b, "%s%s:\n", strings.Repeat("  ", depth), part)
 			}
 		}
 		indent := strings.Repeat("  ", strings.Count(one.key, "."))
@@ -72,9 +90,7 @@ func Example(w io.Writer) error {
 		if v == "" {
 			v = `""`
 		}
-		fmt.Fprintf(&b, "%s# %s\n%s# Allowed: %s. Variable: %s.\n", indent, one.doc, indent, one.value.allowed, one.envNames()[0])
-		fmt.Fprintf(&b, "%s# %s: %s\n", indent, one.key[dot+1:], v)
+		fmt.Fprintf(b, "%s# %s\n%s# Allowed: %s. Variable: %s.\n", indent, one.doc, indent, one.value.allowed, one.envNames()[0])
+		fmt.Fprintf(b, "%s%s%s: %s\n", indent, hash, one.key[dot+1:], v)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

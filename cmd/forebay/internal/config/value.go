@@ -18,9 +18,12 @@ type setting struct {
 	env    string // a name of its own, where people know one; FOREBAY_<KEY> works for all
 	doc    string
 	secret bool
-	queue  *Queue // set for queues.<name>.*
 	value  value
 	from   Source
+
+	queue   *Queue   // set for queues.<name>.*
+	handler *Handler // handlers.<kind>.*
+	report  *Report  // reports.<name>.*
 }
 
 // value parses and shows the value of one setting.
@@ -28,6 +31,7 @@ type value struct {
 	set     func(string) error // the error says what is wrong, not what is allowed
 	get     func() string
 	allowed string
+	list    bool // takes a YAML list too
 }
 
 func text(p *string, def string, most int) value {
@@ -210,9 +214,12 @@ func databaseURL(p *string) value {
 
 // masked shows a secret setting without its secret.
 func masked(s string) string {
-	u, err := url.Parse(s)
-	if s == "" || err != nil {
+	if s == "" {
 		return s
+	}
+	u, err := url.Parse(s)
+	if err != nil || u.Host == "" {
+		return "xxxxx"
 	}
 	u.RawQuery = "" // it may carry a password too
 	return u.Redacted()

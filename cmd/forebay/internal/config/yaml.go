@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -79,22 +80,22 @@ func (f *file) group(prefix string, n ast.Node) {
 		switch {
 		case f.settings.knows(key):
 			f.group(key, pair.Value)
-		case prefix == "queues":
-			f.queue(key, pair)
+		case groupOf(prefix) != nil:
+			f.named(groupOf(prefix), key, pair)
 		default:
 			f.one(key, pair)
 		}
 	}
 }
 
-// queue reads the policy of a queue that was not named before.
-func (f *file) queue(key string, pair *ast.MappingValueNode) {
-	name := strings.TrimPrefix(key, "queues.")
-	if !isQueueName(name) {
-		f.add(pair.Key, key, "is not the name of a queue; allowed: 1 to 80 of A-Z a-z 0-9 _ -")
+// named reads the settings of something that was not named before: a queue, say.
+func (f *file) named(g *namedGroup, key string, pair *ast.MappingValueNode) {
+	name := strings.TrimPrefix(key, g.prefix+".")
+	if !g.isName(name) {
+		f.add(pair.Key, key, "is not the name of %s; allowed: %s", g.what, g.allowed)
 		return
 	}
-	f.settings.all = append(f.settings.all, queueTable(name)...)
+	f.settings.all = append(f.settings.all, g.table(name)...)
 	f.group(key, pair.Value)
 }
 
@@ -105,16 +106,30 @@ func (f *file) one(key string, pair *ast.MappingValueNode) {
 		return
 	}
 	v, ok := scalar(pair.Value)
-	if !ok {
+	if _, list := pair.Value.(*ast.SequenceNode); !ok || list && !one.value.list {
 		f.add(pair.Value, key, "is not a single value; allowed: %s", one.value.allowed)
 		return
 	}
 	f.problems = append(f.problems, one.take(v, f.at(pair.Value))...)
 }
 
-// scalar gives the text of a plain value, as it was written.
+// scalar gives the text of a plain value, as it was written, and a list of them as
+// JSON.
 func scalar(n ast.Node) (string, bool) {
 	switch n := n.(type) {
+	case *ast.SequenceNode:
+		words := make([]string, len(n.Values))
+		for i, one := range n.Values {
+			if _, list := one.(*ast.SequenceNode); list {
+				return "", false
+			}
+			var ok bool
+			if words[i], ok = scalar(one); !ok {
+				return "", false
+			}
+		}
+		b, err := json.Marshal(words)
+		return string(b), err == nil
 	case *ast.StringNode:
 		return n.Value, true
 	case *ast.LiteralNode:

@@ -11,7 +11,6 @@ package event
 import (
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/forebayhq/forebay"
@@ -65,14 +64,4 @@ func (e *Event) Append(b []byte) ([]byte, error) {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "event: encode", "%w", err)
 	}
 	return append(b, '}'), nil
-}
-
-// Decode reads what Append wrote. Unknown members are ignored, so that a newer
-// edge can feed an older sink.
-func Decode(b []byte) (Event, error) {
-	var e Event
-	if err := json.Unmarshal(b, &e); err != nil {
-		return Event{}, forebay.Errorf(forebay.CodeInvalid, "event: decode", "%w", err)
-	}
-	return e, nil
 }

@@ -50,15 +50,13 @@ func decodeAppended(b []byte) (Event, bool) {
 	e.SentAt = tail.time(tail.optional(`,"sentAt":"`))
 	e.OriginalAt = tail.time(tail.optional(`,"originalAt":"`))
 	e.Source = string(tail.optional(`,"source":"`))
-	tail.literal(`}`)
-	ok := head.ok && tail.ok && len(tail.rest) == 0 && isObject(e.Payload)
-	return e, ok
+	tail.literal(`}`) // and nothing is left: end is after the last brace before the last byte
+	return e, head.ok && tail.ok && isObject(e.Payload)
 }
 
-// isObject tells whether v is a JSON object and nothing beside it.
-func isObject(v jsontext.Value) bool {
-	return len(v) >= 2 && v[0] == '{' && v[len(v)-1] == '}' && v.IsValid()
-}
+// isObject tells whether v, which ends with a brace, is a JSON object and nothing
+// beside it.
+func isObject(v jsontext.Value) bool { return len(v) > 0 && v[0] == '{' && v.IsValid() }
 
 // scanner takes one expected piece after the other from what is left. Where the
 // piece is another, ok is false and stays so.
@@ -110,11 +108,11 @@ func (s *scanner) optional(before string) []byte {
 // time reads what text or optional took, as Append writes it: in UTC, and with two
 // digits where the parser would take one.
 func (s *scanner) time(text []byte) (t time.Time) {
-	const toHour, toSecond = len("2006-01-02T15"), len("2006-01-02T15:04:05")
+	const toSecond = len("2006-01-02T15:04:05")
 	switch {
 	case text == nil:
-	case len(text) <= toSecond, text[toHour] != ':', text[toSecond] != '.' && text[toSecond] != 'Z',
-		text[len(text)-1] != 'Z', t.UnmarshalText(text) != nil:
+	case len(text) <= toSecond, text[toSecond] != '.' && text[toSecond] != 'Z', text[len(text)-1] != 'Z',
+		t.UnmarshalText(text) != nil:
 		s.ok = false
 	}
 	return t

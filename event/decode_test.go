@@ -48,6 +48,8 @@ var forms = map[string]struct {
 	"a brace in the user":    {strings.Replace(appended, "user-7", "a}b", 1), true},
 	"nothing":                {"", false},
 	"one brace":              {"}", false},
+	"a space before":         {strings.Replace(appended, `{"screen"`, ` {"screen"`, 1), false},
+	"offset and fraction":    {strings.Replace(appended, "59.5Z", "59.5+02:00", 1), false},
 	"hour of one digit":      {strings.Replace(appended, "29T09:55", "29T9:55", 1), false},
 	"second with a comma":    {strings.Replace(appended, "59.5Z", "59,5Z", 1), false},
 	"empty texts":            {strings.Replace(appended, "user-7", "", 1), true},

@@ -31,6 +31,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -51,9 +53,9 @@ func Columns() []string {
 // Database is what a Writer writes to. Its methods may be called from several
 // goroutines and put deadlines on what they do.
 type Database interface {
-	// Write writes all events, in their order, or none. One that is there already
-	// is skipped; written counts the others. An error that is no *Refused is taken
-	// for an outage.
+	// Write writes all events, in their order, or none, and keeps none of them. One
+	// that is there already is skipped; written counts the others. An error that is
+	// no *Refused is taken for an outage.
 	Write(ctx context.Context, events []event.Event) (written int, err error)
 
 	// Check tells whether a harmless row could be written now, and leaves none.
@@ -104,6 +106,29 @@ type Writer struct {
 	db   Database
 	cfg  Config
 	gate gate
+	free sync.Pool // of *workspace
+}
+
+// workspace is what a batch needs while it is handled. It is used again: its events
+// are more than all else that a batch allocates.
+type workspace struct {
+	events  []event.Event
+	index   []int // leads from an event to its delivery
+	latency []time.Duration
+}
+
+func (w *Writer) borrow() *workspace {
+	if ws, ok := w.free.Get().(*workspace); ok {
+		return ws
+	}
+	return &workspace{}
+}
+
+// giveBack lets go of the messages that the events share their bytes with.
+func (w *Writer) giveBack(ws *workspace) {
+	clear(ws.events)
+	ws.events, ws.index, ws.latency = ws.events[:0], ws.index[:0], ws.latency[:0]
+	w.free.Put(ws)
 }
 
 // NewWriter makes the batch handler of a database.
@@ -135,7 +160,10 @@ func (w *Writer) State() State { return w.gate.current() }
 func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error {
 	start := w.cfg.Now()
 	errs := make([]error, len(ds))
-	events, index := decode(ds, errs)
+	ws := w.borrow()
+	defer w.giveBack(ws)
+	ws.decode(ds, errs)
+	events, index := ws.events, ws.index
 	results, written := w.write(ctx, events)
 	b := Batch{Rows: len(ds), Written: written, Refused: len(ds) - len(events)}
 	end := w.cfg.Now()
@@ -145,7 +173,7 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 		var refused *Refused
 		switch {
 		case err == nil:
-			b.Latency = append(b.Latency, max(0, end.Sub(events[i].ReceivedAt)))
+			ws.latency = append(ws.latency, max(0, end.Sub(events[i].ReceivedAt)))
 		case errors.As(err, &refused):
 			b.Refused++
 			errs[index[i]] = w.explain(explaining, &events[i], refused)
@@ -154,6 +182,7 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 			errs[index[i]] = err
 		}
 	}
+	b.Latency = ws.latency
 	b.Duplicates = len(b.Latency) - written
 	b.Took = end.Sub(start)
 	if w.cfg.Observe != nil {
@@ -165,20 +194,17 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 	return errs
 }
 
-// decode reads the events. An undecodable one gets its error in errs; index leads
-// from an event to its delivery.
-func decode(ds []forebay.Delivery, errs []error) (events []event.Event, index []int) {
-	events = make([]event.Event, 0, len(ds))
-	index = make([]int, 0, len(ds))
+// decode reads the events. An undecodable one gets its error in errs.
+func (ws *workspace) decode(ds []forebay.Delivery, errs []error) {
+	ws.events, ws.index = slices.Grow(ws.events, len(ds)), slices.Grow(ws.index, len(ds))
 	for i := range ds {
 		e, err := event.Decode(ds[i].Payload)
 		if err != nil {
 			errs[i] = forebay.Permanent(forebay.Because(forebay.Cause{Code: "decode"}, err))
 			continue
 		}
-		events, index = append(events, e), append(index, i)
+		ws.events, ws.index = append(ws.events, e), append(ws.index, i)
 	}
-	return events, index
 }
 
 func (w *Writer) explain(ctx context.Context, e *event.Event, refused *Refused) error {

@@ -56,6 +56,7 @@ type database struct {
 	cfg       Config
 	table     pgx.Identifier
 	insertSQL string
+	copySQL   string
 
 	cautious atomic.Int32 // so many big batches go without COPY
 
@@ -79,7 +80,7 @@ func Open(ctx context.Context, databaseURL string, cfg Config) (*Sink, error) {
 	if err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "postgres: open", "%w", err)
 	}
-	db := &database{pool: pool, cfg: cfg, table: table, insertSQL: insertSQL(table), days: map[day]struct{}{}}
+	db := &database{pool: pool, cfg: cfg, table: table, insertSQL: insertSQL(table), copySQL: copySQL(table), days: map[day]struct{}{}}
 	s := &Sink{Writer: sink.NewWriter(db, cfg.Config), db: db, done: make(chan struct{})}
 	failed := s.Maintain(ctx)
 	if failed != nil {

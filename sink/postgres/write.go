@@ -53,7 +53,7 @@ func (db *database) write(ctx context.Context, events []event.Event) (int, error
 		return 0, err
 	}
 	if len(events) >= copyFrom && db.cautious.Add(-1) < 0 {
-		_, err := db.pool.CopyFrom(ctx, db.table, sink.Columns(), &source{events: events})
+		err := db.copyIn(ctx, events)
 		if err == nil {
 			db.cautious.Store(0)
 			return len(events), nil
@@ -65,24 +65,6 @@ func (db *database) write(ctx context.Context, events []event.Event) (int, error
 	}
 	tag, err := db.pool.Exec(ctx, db.insertSQL, columnsOf(events)...)
 	return int(tag.RowsAffected()), err
-}
-
-// source feeds COPY.
-type source struct {
-	events []event.Event
-	next   int
-	row    [9]any
-}
-
-func (s *source) Next() bool { s.next++; return s.next <= len(s.events) }
-func (s *source) Err() error { return nil }
-func (s *source) Values() ([]any, error) {
-	e := &s.events[s.next-1]
-	s.row = [9]any{
-		e.ID, e.Type, null(e.UserID), []byte(e.Payload), e.ReceivedAt.UTC(),
-		nullTime(e.OccurredAt), nullTime(e.SentAt), null(e.Source), nullTime(e.OriginalAt),
-	}
-	return s.row[:], nil
 }
 
 // insertSQL names the key: a row that hurts another unique constraint, which a

@@ -24,18 +24,19 @@ type method struct {
 	name       string
 	table      string
 	idempotent bool // and a baseline for the ratio
+	own        bool // the sink
 	write      func(context.Context, *batch) error
 }
 
 // methods are the bare ones. COPY is there to see what idempotence costs.
 func methods(pool *pgxpool.Pool) []method {
 	return []method{
-		{"bare COPY", "bare", false, func(ctx context.Context, b *batch) error {
+		{name: "bare COPY", table: "bare", write: func(ctx context.Context, b *batch) error {
 			_, err := pool.CopyFrom(ctx, pgx.Identifier{"bare"}, columns, rowsOf(b))
 			return err
 		}},
-		{"bare UNNEST", "bare", true, func(ctx context.Context, b *batch) error { return unnest(ctx, pool, b) }},
-		{"bare staging table", "bare", true, func(ctx context.Context, b *batch) error { return staged(ctx, pool, b) }},
+		{name: "bare UNNEST", table: "bare", idempotent: true, write: func(ctx context.Context, b *batch) error { return unnest(ctx, pool, b) }},
+		{name: "bare staging table", table: "bare", idempotent: true, write: func(ctx context.Context, b *batch) error { return staged(ctx, pool, b) }},
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 type Config struct {
 	Policy Policy            // for queues that Queues does not name
 	Queues map[string]Policy // by queue; their zero fields are filled from Policy
+	Alerts Alerts            // zero: nobody is alerted
 	Now    func() time.Time  // nil: time.Now
 	Rand   func() float64    // for jitter, in [0,1); nil: math/rand/v2
 }
@@ -42,6 +43,12 @@ type Broker struct {
 
 	draining atomic.Bool
 	meters   sync.Map // queue name → *meter
+
+	effects    effects
+	alertQueue string
+	alerts     alerts
+	estimates  *estimates
+	watcher    *Watcher
 }
 
 // New puts a broker before an engine. Every problem of cfg is reported at once.
@@ -57,7 +64,12 @@ func New(e engine.Engine, cfg Config) (*Broker, error) {
 		queues: make(map[string]Policy, len(cfg.Queues)),
 		now:    cfg.Now,
 		rand:   cfg.Rand,
+
+		effects:    effects{running: make(map[string]chan struct{})},
+		alertQueue: cfg.Alerts.Queue,
+		estimates:  newEstimates(),
 	}
+	b.watcher = newWatcher(b)
 	if b.now == nil {
 		b.now = time.Now
 	}
@@ -69,6 +81,9 @@ func New(e engine.Engine, cfg Config) (*Broker, error) {
 		p = p.over(b.policy)
 		problems = append(problems, engine.CheckQueue(name), p.check("queues."+name))
 		b.queues[name] = p
+	}
+	if b.alertQueue != "" {
+		problems = append(problems, engine.CheckQueue(b.alertQueue))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "broker: new", "%w", err)
@@ -109,17 +124,23 @@ func (b *Broker) Extend(ctx context.Context, receipts []forebay.Receipt, lease t
 }
 
 // Settle ends deliveries, as engine.Engine says. Messages in Next get ids and
-// are checked as by Send; a settlement with a bad one is refused and not done.
+// are checked as by Send; a settlement with a bad one, or with a bad result, is
+// refused and not done. An alert that Decide lets ride goes out, or is held back
+// and told later with others of its kind.
 func (b *Broker) Settle(ctx context.Context, s []forebay.Settlement) ([]error, error) {
-	s, refused := b.checkNext(s)
-	errs, err := inParts(s, engine.MaxReceive, func(part []forebay.Settlement) ([]error, error) {
+	s, rides := b.admitAlerts(s)
+	good, refused := b.checkSettlements(s)
+	errs, err := inParts(good, engine.MaxReceive, func(part []forebay.Settlement) ([]error, error) {
 		return b.engine.Settle(ctx, part)
 	}, asIs)
 	if err != nil {
+		b.undoAlerts(rides, nil, err)
 		return nil, err
 	}
-	b.count(s, errs)
-	return weave(errs, refused, asIs), nil
+	b.count(good, errs)
+	errs = weave(errs, refused, asIs)
+	b.undoAlerts(rides, errs, nil)
+	return errs, nil
 }
 
 // Stats counts, as engine.Engine says.

@@ -15,6 +15,9 @@ type abilities struct {
 	sizer   engine.Sizer
 	purger  engine.Purger
 	checker engine.Checker
+	jobs    engine.Jobs
+	history engine.History
+	docs    engine.Documents
 }
 
 func findAbilities(e engine.Engine) abilities {
@@ -25,6 +28,9 @@ func findAbilities(e engine.Engine) abilities {
 	a.sizer, _ = engine.As[engine.Sizer](e)
 	a.purger, _ = engine.As[engine.Purger](e)
 	a.checker, _ = engine.As[engine.Checker](e)
+	a.jobs, _ = engine.As[engine.Jobs](e)
+	a.history, _ = engine.As[engine.History](e)
+	a.docs, _ = engine.As[engine.Documents](e)
 	return a
 }
 

@@ -1,11 +1,8 @@
 package broker
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -17,18 +14,31 @@ import (
 // does not count as a delivery, but on engines that count every one (invariant 5
 // of package engine): who snoozes often there raises Deliveries.
 type Policy struct {
-	Attempts   int           // failed attempts before a message is dead; 0: forebay.DefaultAttempts
-	Deliveries int           // hand-outs before it is poison; 0: twice the attempts, at least forebay.DefaultDeliveries
-	Base       time.Duration // wait after the first failure, at most; 0: 1 s
-	Factor     float64       // by which the wait grows; 0: 2
-	Cap        time.Duration // longest wait; 0: 5 min
+	Attempts   int // failed attempts before a message is dead; 0: forebay.DefaultAttempts
+	Deliveries int // hand-outs before it is poison; 0: twice the attempts, at least forebay.DefaultDeliveries
+
+	Backoff forebay.BackoffKind // how the wait after a failure grows; empty: exponential
+	Base    time.Duration       // wait after the first failure, at most; 0: 1 s
+	Factor  float64             // by which the exponential wait grows; 0: 2
+	Cap     time.Duration       // longest wait; 0: 5 min
+	Jitter  float64             // up to 1: this share of the wait is random; 0: 0.9
+
+	// Wait, where it is set, says how long to wait after a failed attempt, instead of
+	// all of these. A job with a backoff of its own does not ask it.
+	Wait func(d *forebay.Delivery, err error) time.Duration
+
+	Timeout time.Duration     // of one attempt of a job; 0: none
+	Keep    forebay.Retention // of jobs; 0: finished ones for 7 days, a million of the queue at most
 }
 
 var defaultPolicy = Policy{
 	Attempts: forebay.DefaultAttempts,
+	Backoff:  forebay.BackoffExponential,
 	Base:     time.Second,
 	Factor:   2,
 	Cap:      5 * time.Minute,
+	Jitter:   0.9,
+	Keep:     forebay.Retention{Finished: forebay.Keep{Age: 7 * 24 * time.Hour, Count: 1_000_000}},
 }
 
 // over fills the zero fields of p from base.
@@ -38,6 +48,14 @@ func (p Policy) over(base Policy) Policy {
 	fill(&p.Base, base.Base)
 	fill(&p.Factor, base.Factor)
 	fill(&p.Cap, base.Cap)
+	fill(&p.Backoff, base.Backoff)
+	fill(&p.Jitter, base.Jitter)
+	fill(&p.Timeout, base.Timeout)
+	fill(&p.Keep.Finished, base.Keep.Finished)
+	fill(&p.Keep.Dead, base.Keep.Dead)
+	if p.Wait == nil {
+		p.Wait = base.Wait
+	}
 	return p
 }
 
@@ -61,6 +79,13 @@ func (p Policy) check(name string) error {
 	wrong(p.Base < 0 || p.Base > p.Cap, "base", "%s; up to the cap (%s) is allowed", p.Base, p.Cap)
 	wrong(!(p.Factor >= 1 && p.Factor <= 100), "factor", "%v; 1 to 100 are allowed", p.Factor)
 	wrong(p.Cap < 0 || p.Cap > forebay.MaxDelay, "cap", "%s; up to %s is allowed", p.Cap, forebay.MaxDelay)
+	wrong(!(p.Jitter >= 0 && p.Jitter <= 1), "jitter", "%v; 0 (the default) to 1 are allowed", p.Jitter)
+	wrong(p.Backoff != forebay.BackoffFixed && p.Backoff != forebay.BackoffExponential, "backoff",
+		"%q; %s or %s are allowed", p.Backoff, forebay.BackoffFixed, forebay.BackoffExponential)
+	wrong(p.Timeout < 0 || p.Timeout > forebay.MaxDelay, "timeout", "%s; 0 (none) to %s are allowed", p.Timeout, forebay.MaxDelay)
+	if err := engine.CheckRetention(name+".keep", p.Keep); err != nil {
+		problems = append(problems, err)
+	}
 	return errors.Join(problems...)
 }
 
@@ -81,113 +106,37 @@ func (p Policy) limits(m *forebay.Message) (attempts, deliveries int) {
 	return attempts, deliveries
 }
 
-// Decide says how a delivery ends after its handler returned err:
-//
-//	nil                                    Ack
-//	forebay.Snooze(d)                      Release after d, no attempt charged
-//	ErrDraining, ErrLeaseLost inside       Release at once, no attempt charged
-//	forebay.Permanent(…), attempts used up Dead, with the cause
-//	forebay.RetryAfter(d, …)               Retry after d
-//	any other                              Retry after the backoff
-func (b *Broker) Decide(d forebay.Delivery, err error) forebay.Settlement {
-	s := forebay.Settlement{Receipt: d.Receipt, Queue: d.Queue}
-	if err == nil {
-		s.Verdict = forebay.Ack
-		return s
+// wait after a failed attempt. What the job says goes first, then the queue.
+func (b *Broker) wait(p Policy, d *forebay.Delivery, err error) time.Duration {
+	var own forebay.Backoff
+	if d.Job != nil {
+		own = d.Job.Backoff
 	}
-	permanent := forebay.IsPermanent(err)
-	if wait, ok := forebay.SnoozeDelay(err); ok && !permanent {
-		s.Verdict, s.After = forebay.Release, withinDelay(wait)
-		return s
+	if own == (forebay.Backoff{}) && p.Wait != nil {
+		return p.Wait(d, err)
 	}
-	if !permanent && (errors.Is(err, forebay.ErrDraining) || errors.Is(err, forebay.ErrLeaseLost)) {
-		s.Verdict = forebay.Release
-		return s
-	}
-	p := b.policyOf(d.Queue)
-	s.Cause = bounded(forebay.CauseOf(err, b.now()))
-	if attempts, _ := p.limits(&d.Message); permanent || d.Attempt >= attempts {
-		s.Verdict = forebay.Dead
-		return s
-	}
-	s.Verdict = forebay.Retry
-	wait, ok := forebay.RetryDelay(err)
-	if !ok {
-		wait = p.backoff(d.Attempt, b.rand())
-	}
-	s.After = withinDelay(wait)
-	return s
+	return p.with(own).backoff(d.Attempt, b.rand())
 }
 
-// backoff is exponential with a cap and full jitter, bounded below by a tenth:
-// clients that failed together spread out, and none comes back at once.
+// with puts a job's own backoff over the queue's.
+func (p Policy) with(own forebay.Backoff) Policy {
+	fill(&own.Kind, p.Backoff)
+	fill(&own.Base, p.Base)
+	fill(&own.Cap, max(p.Cap, own.Base)) // a job that names a long wait means it
+	fill(&own.Jitter, p.Jitter)
+	p.Backoff, p.Base, p.Cap, p.Jitter = own.Kind, own.Base, own.Cap, own.Jitter
+	return p
+}
+
+// backoff has a cap, and jitter: clients that failed together spread out. Unless
+// somebody wants it otherwise, none comes back at once.
 func (p Policy) backoff(attempt int, random float64) time.Duration {
-	most := float64(p.Base) * math.Pow(p.Factor, float64(max(attempt, 1)-1))
+	most := float64(p.Base)
+	if p.Backoff != forebay.BackoffFixed {
+		most *= math.Pow(p.Factor, float64(max(attempt, 1)-1))
+	}
 	most = min(most, float64(p.Cap))
-	return max(time.Millisecond, time.Duration(most*(0.1+0.9*random)))
+	return max(time.Millisecond, time.Duration(most*(1-p.Jitter+p.Jitter*random)))
 }
 
 func withinDelay(d time.Duration) time.Duration { return min(max(d, 0), forebay.MaxDelay) }
-
-// Limits of a cause: ten of them are kept with a message.
-const (
-	maxCauseCode    = 64
-	maxCauseMessage = 2048
-	maxCauseDetails = 16
-	maxCauseDetail  = 4096
-)
-
-// bounded cuts a cause to its limits, so that a handler that quotes its input
-// in its errors does not fill the store.
-func bounded(c forebay.Cause) forebay.Cause {
-	c.Code = cut(c.Code, maxCauseCode)
-	c.Message = cut(c.Message, maxCauseMessage)
-	if len(c.Detail) == 0 {
-		return c
-	}
-	detail := make(map[string]string, min(len(c.Detail), maxCauseDetails))
-	for k, v := range c.Detail {
-		if len(detail) < maxCauseDetails {
-			detail[cut(k, maxCauseCode)] = cut(v, maxCauseDetail)
-		}
-	}
-	c.Detail = detail
-	return c
-}
-
-func cut(s string, most int) string {
-	if len(s) > most {
-		s = s[:most-len("…")] + "…"
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// withoutPoison settles what was handed out too often as dead, and returns the
-// rest. Such a message has never come to a verdict: most likely it takes its
-// consumer down, so no handler may see it again.
-func (b *Broker) withoutPoison(ctx context.Context, ds []forebay.Delivery) ([]forebay.Delivery, error) {
-	var poison []forebay.Settlement
-	sound := ds[:0]
-	for _, d := range ds {
-		_, most := b.policyOf(d.Queue).limits(&d.Message)
-		if d.Deliveries <= most {
-			sound = append(sound, d)
-			continue
-		}
-		poison = append(poison, forebay.Settlement{Receipt: d.Receipt, Queue: d.Queue, Verdict: forebay.Dead, Cause: forebay.Cause{
-			Code:    "poison",
-			Message: fmt.Sprintf("handed out %d times without a verdict that lasts; %d are allowed", d.Deliveries-1, most),
-			At:      b.now(),
-		}})
-	}
-	if len(poison) == 0 {
-		return ds, nil
-	}
-	// The caller's deadline is for waiting; what was received must be settled.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
-	defer cancel()
-	_, err := b.Settle(ctx, poison)
-	return sound, err
-}
-
-const settleTimeout = 10 * time.Second

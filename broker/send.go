@@ -45,8 +45,9 @@ func (b *Broker) prepare(msgs []forebay.Message) (good []forebay.Message, refuse
 				return nil, nil, err
 			}
 		}
-		bad := engine.CheckMessage(&m, now)
-		if bad == nil && msgs[i].ID != "" && !copied {
+		b.fillJob(&m)
+		bad := b.checkMessage(&m, now)
+		if bad == nil && msgs[i].ID != "" && m.Job == msgs[i].Job && !copied {
 			continue
 		}
 		if !copied {
@@ -72,14 +73,14 @@ func newID() (string, error) {
 	return id.String(), nil
 }
 
-// checkNext does for the messages that follow a settlement what prepare does
-// for those of a Send.
-func (b *Broker) checkNext(s []forebay.Settlement) (good []forebay.Settlement, refused map[int]error) {
-	follow := false
+// checkSettlements does for the messages that follow a settlement what prepare
+// does for those of a Send, and looks at results.
+func (b *Broker) checkSettlements(s []forebay.Settlement) (good []forebay.Settlement, refused map[int]error) {
+	plain := true
 	for i := range s {
-		follow = follow || len(s[i].Next) > 0
+		plain = plain && len(s[i].Next) == 0 && len(s[i].Result) == 0
 	}
-	if !follow {
+	if plain {
 		return s, nil
 	}
 	refused = make(map[int]error)
@@ -88,6 +89,9 @@ func (b *Broker) checkNext(s []forebay.Settlement) (good []forebay.Settlement, r
 		next, bad, err := b.prepare(one.Next)
 		for _, e := range bad {
 			err = e // any of them will do: the settlement is refused as a whole
+		}
+		if err == nil {
+			err = engine.CheckResult(one.Result)
 		}
 		if err != nil {
 			refused[i] = err

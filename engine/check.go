@@ -42,12 +42,18 @@ func CheckMessage(m *forebay.Message, now time.Time) error {
 	first(checkName("limitKey", m.LimitKey, forebay.MaxIDBytes))
 	first(checkHeaders(m.Headers))
 	first(checkNumbers(m, now))
-	if n := len(m.Payload); n > forebay.MaxPayloadBytes {
+	first(checkJob(m, now))
+	first(checkPayload(m.Payload))
+	return err
+}
+
+func checkPayload(payload []byte) error {
+	if n := len(payload); n > forebay.MaxPayloadBytes {
 		e := invalid("payload", "the payload has %d bytes; at most %d are allowed", n, forebay.MaxPayloadBytes)
 		e.Code = forebay.CodeTooLarge
-		first(e)
+		return e
 	}
-	return err
+	return nil
 }
 
 // CheckQueue looks at the name of a queue. It allows what SQS allows, so that a queue can move there by a setting.

@@ -25,7 +25,8 @@ func (f JobFunc) HandleJob(ctx context.Context, j *Job) ([]byte, error) { return
 // latest wins.
 type Job struct {
 	forebay.Delivery
-	tell Teller
+	tell   Teller
+	effect func(ctx context.Context, key string, run func(context.Context) ([]byte, error)) ([]byte, error)
 }
 
 // Teller takes what a job tells; one of the two is nil. It must not wait.
@@ -53,4 +54,15 @@ func (j *Job) Tell(p forebay.Progress) {
 // Logf writes a line to the job's log.
 func (j *Job) Logf(format string, args ...any) {
 	j.tell(nil, &forebay.LogLine{At: time.Now(), Text: fmt.Sprintf(format, args...)})
+}
+
+// Once runs an effect that must not happen twice, such as a payment, and remembers
+// its result: whenever the job is delivered again, that result is returned and
+// nothing runs. The name tells effects of one job apart. The rest is as
+// broker.Effect says. In a job that no worker made nothing is remembered.
+func (j *Job) Once(ctx context.Context, name string, run func(ctx context.Context) ([]byte, error)) ([]byte, error) {
+	if j.effect == nil {
+		return run(ctx)
+	}
+	return j.effect(ctx, j.ID+"/"+name, run)
 }

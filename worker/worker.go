@@ -75,11 +75,12 @@ type BatchFunc func(ctx context.Context, ds []forebay.Delivery) []error
 // HandleBatch calls f.
 func (f BatchFunc) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error { return f(ctx, ds) }
 
-// Config of a worker. Queue and one of Handler and Batch are needed.
+// Config of a worker. Queue and one of Handler, Batch and Jobs are needed.
 type Config struct {
 	Queue   string
 	Handler Handler
 	Batch   BatchHandler
+	Jobs    JobHandler
 
 	Concurrency int           // handlers, or batches, at once; 0: 10 handlers, 1 batch
 	BatchMax    int           // messages of a batch at most; 0: 500
@@ -88,6 +89,7 @@ type Config struct {
 
 	Lease        time.Duration // renewed at a third; 0: forebay.DefaultLease
 	DrainTimeout time.Duration // how long handlers may go on when Run's context has ended; 0: 20 s
+	CancelGrace  time.Duration // how long the handler of a job that has been ended may take to return; 0: 10 s
 
 	Logger  *slog.Logger // nil: silent
 	Observe Observe

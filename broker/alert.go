@@ -1,0 +1,169 @@
+package broker
+
+import (
+	"sync"
+	"time"
+)
+
+// Alerts says who is told of failures for good, of timeouts and of overdue jobs: a
+// job of kind AlertKind in a queue of its own, whose handler passes it on.
+type Alerts struct {
+	Queue string // AlertQueue, for most; empty: nobody is told
+}
+
+const (
+	AlertQueue = "notifications"
+	AlertKind  = "alert"
+)
+
+// Alert is the payload of an alert.
+type Alert struct {
+	ID       string    `json:"id"` // of the job or message; of the last one, where Count is more than one
+	Queue    string    `json:"queue"`
+	Name     string    `json:"name"` // its kind
+	Error    string    `json:"error"`
+	Code     string    `json:"code"`
+	Attempts int       `json:"attempts"`
+	Reason   string    `json:"reason"` // AlertDead, AlertTimeout, AlertOverdue
+	Owner    string    `json:"owner,omitempty"`
+	Count    int       `json:"count"` // how many it stands for
+	At       time.Time `json:"at"`
+}
+
+// Reasons of alerts.
+const (
+	AlertDead    = "dead"
+	AlertTimeout = "timeout" // an attempt; the job is tried again
+	AlertOverdue = "overdue" // it takes longer than its estimate
+)
+
+// Alerts of a group (reason, queue, kind, code and owner) go out one at once, then
+// one per alertEvery that says how many there were. The engine holds that too, by
+// the dedup key, so that it is so over processes; ours is a little longer, so that
+// the engine refuses none of ours.
+const (
+	alertWindow = time.Minute
+	alertEvery  = alertWindow + time.Second
+	alertKept   = 7 * 24 * time.Hour // waiting for a handler
+	alertGroups = 100                // with a rate of their own; more share one by reason and queue
+)
+
+// alerts holds back what would be a flood.
+type alerts struct {
+	mu     sync.Mutex
+	groups map[string]*alertGroup
+}
+
+type alertGroup struct {
+	last time.Time // when one went out
+	held *Alert    // the last one since then, for all
+}
+
+// admission is what became of one alert, so that it can be undone.
+type admission struct {
+	group string
+	out   bool // it goes out; else it is held back
+	last  time.Time
+	count int // what it took over, or added
+}
+
+// admit tells whether an alert goes out now, for how many. What does not go out is
+// counted, and told later.
+func (a *alerts) admit(al *Alert, now time.Time) admission {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key, g := a.group(al, now)
+	ad := admission{group: key, out: !now.Before(g.last.Add(alertEvery)), last: g.last, count: al.Count}
+	if g.held != nil {
+		al.Count += g.held.Count
+	}
+	if ad.out {
+		ad.count = al.Count - ad.count
+		g.last, g.held = now, nil
+	} else {
+		held := *al
+		g.held = &held
+	}
+	return ad
+}
+
+func (a *alerts) group(al *Alert, now time.Time) (key string, g *alertGroup) {
+	key = al.Reason + "/" + al.Queue + "/" + al.Name + "/" + al.Code + "/" + al.Owner
+	if a.groups[key] == nil && len(a.groups) >= alertGroups {
+		a.sweep(now)
+	}
+	if a.groups[key] == nil && len(a.groups) >= alertGroups {
+		key = al.Reason + "/" + al.Queue
+	}
+	if a.groups == nil {
+		a.groups = make(map[string]*alertGroup)
+	}
+	if a.groups[key] == nil {
+		a.groups[key] = new(alertGroup)
+	}
+	return key, a.groups[key]
+}
+
+// undo is for an alert whose settlement was not stored: it will come again.
+func (a *alerts) undo(ad admission, al Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g := a.groups[ad.group]
+	switch {
+	case g == nil:
+	case !ad.out && g.held != nil:
+		if g.held.Count -= ad.count; g.held.Count <= 0 {
+			g.held = nil
+		}
+	case ad.out:
+		g.last = ad.last
+		if ad.count > 0 {
+			al.Count = ad.count
+			g.hold(al)
+		}
+	}
+}
+
+func (g *alertGroup) hold(al Alert) {
+	if g.held != nil {
+		al.Count += g.held.Count
+	}
+	g.held = &al
+}
+
+// sweep forgets groups that would not hold anything back.
+func (a *alerts) sweep(now time.Time) {
+	for key, g := range a.groups {
+		if g.held == nil && !now.Before(g.last.Add(alertEvery)) {
+			delete(a.groups, key)
+		}
+	}
+}
+
+// giveBack is for an alert of due that was not stored: it goes out with the next
+// one of its group, or by itself.
+func (a *alerts) giveBack(group string, al Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if g := a.groups[group]; g != nil {
+		g.hold(al)
+	}
+}
+
+// due takes what was held back long enough.
+func (a *alerts) due(now time.Time) map[string]Alert {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all map[string]Alert
+	for key, g := range a.groups {
+		if g.held == nil || now.Before(g.last.Add(alertEvery)) {
+			continue
+		}
+		if all == nil {
+			all = make(map[string]Alert)
+		}
+		all[key] = *g.held
+		g.last, g.held = now, nil
+	}
+	return all
+}

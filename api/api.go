@@ -1,5 +1,6 @@
-// Package api is the admin interface over HTTP: queues, dead letters, bad rows,
-// keys, where an event is, health, readiness and metrics; and a client of it.
+// Package api is the interface over HTTP: jobs from their adding to their end, their
+// streams, the leasing of them by workers in other languages; queues, dead letters,
+// bad rows, keys, where an event is, health, readiness and metrics; and a client of it.
 //
 // It promises an OpenAPI 3.1 document that is made from the code that answers,
 // errors as RFC 9457 problems with our codes, bounded answers, and that nobody gets
@@ -13,6 +14,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -31,6 +33,7 @@ import (
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
+	"github.com/forebayhq/forebay/stream"
 )
 
 // callTimeout bounds each call; what a long replay has not done by then it says.
@@ -63,6 +66,7 @@ type Config struct {
 	Sink    Finder           // nil: there is none to look at
 	Checks  []Check          // for /readyz, in this order; that of Bad is added
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
+	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
 	Loopback bool   // the listener is reachable from this machine only
@@ -81,6 +85,8 @@ type API struct {
 	ready    ready
 	cross    *http.CrossOriginProtection
 
+	tickets tickets
+
 	limits sync.Mutex // one change of a queue's limits at a time
 }
 
@@ -97,6 +103,7 @@ func New(cfg Config) (*API, error) {
 	}
 	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
+	a.tickets.out = map[[sha256.Size]byte]ticket{}
 	var err error
 	a.spec, err = a.routes()
 	return a, err
@@ -104,7 +111,9 @@ func New(cfg Config) (*API, error) {
 
 // Register puts the routes on a mux.
 func (a *API) Register(mux *http.ServeMux) {
-	mux.Handle("/api/", a.guard(a.mux))
+	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
+	mux.Handle("GET /api/jobs/{id}/stream", a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(a.streamJob)))
+	mux.Handle("GET /api/jobs/{id}/events", a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(a.streamJob)))
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(a.spec) // a client that has gone needs no answer
@@ -126,7 +135,7 @@ func (a *API) routes() ([]byte, error) {
 			Info: &huma.Info{
 				Title:       "Forebay admin API",
 				Version:     a.cfg.Version,
-				Description: "Queues, dead letters, bad rows, keys and health of one Forebay server.",
+				Description: "Jobs, queues, dead letters, bad rows, keys and health of one Forebay server. A duration in JSON is a text such as 250ms, 30s, 1h30m or 7d; only fields whose names end in Seconds are numbers. Any POST may show an Idempotency-Key: for 24 hours a repetition gets the same answer.",
 			},
 			Components: &huma.Components{SecuritySchemes: map[string]*huma.SecurityScheme{
 				"key": {Type: "http", Scheme: "bearer", Description: "An admin key. Needed beyond loopback, and as soon as there is a key."},
@@ -145,6 +154,13 @@ func (a *API) routes() ([]byte, error) {
 	a.keyRoutes(h)
 	a.eventRoutes(h)
 	a.overviewRoutes(h)
+	a.addRoutes(h)
+	a.jobRoutes(h)
+	a.actRoutes(h)
+	a.bulkRoutes(h)
+	a.leaseRoutes(h)
+	a.ticketRoutes(h)
+	a.streamDocs(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
@@ -156,7 +172,7 @@ func (a *API) routes() ([]byte, error) {
 // noRoute answers what no operation does, in our form.
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request) {
 	probe := r.Clone(r.Context())
-	for _, probe.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, probe.Method = range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 		if _, pattern := a.mux.Handler(probe); pattern != "/api/" {
 			w.Header().Add("Allow", probe.Method)
 		}

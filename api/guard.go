@@ -6,10 +6,12 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/keyring"
+	"github.com/forebayhq/forebay/stream"
 )
 
 // Who is let in:
@@ -31,39 +33,76 @@ func caller(ctx context.Context) string {
 	return who
 }
 
+// guard lets admins in, for as long as one call may take.
 func (a *API) guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		who, problem := a.admit(r)
-		if problem != nil {
-			if problem.Status == http.StatusUnauthorized {
-				w.Header().Set("WWW-Authenticate", `Bearer realm="forebay"`)
-			}
-			problem.write(w)
-			return
-		}
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), callerKey{}, who), callTimeout)
+	return a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
-	})
+	}))
 }
 
-// admit says who calls, or why he is refused.
-func (a *API) admit(r *http.Request) (who string, refused *Problem) {
+// Guard makes the guard of routes that are not the API's own, and may be streams:
+// keys with any of the scopes are let in, and so is whoever shows a ticket.
+func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			who, again, problem := a.admit(r, scopes)
+			if problem != nil {
+				if problem.Status == http.StatusUnauthorized {
+					w.Header().Set("WWW-Authenticate", `Bearer realm="forebay"`)
+				}
+				problem.write(w)
+				return
+			}
+			w.Header().Set("Cache-Control", "no-store")
+			w.Header().Set("X-Content-Type-Options", "nosniff")
+			ctx := context.WithValue(r.Context(), callerKey{}, who)
+			ctx = stream.WithAccess(ctx, stream.Access{Caller: who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
+			next.ServeHTTP(w, r.WithContext(ctx))
+		})
+	}
+}
+
+// admit says who calls and how to ask again whether he may, or why he is refused.
+func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, refused *Problem) {
+	if text := r.URL.Query().Get("ticket"); text != "" && r.Method == http.MethodGet {
+		t, err := a.tickets.take(text, r.URL.Path, a.cfg.Now())
+		if err != nil {
+			return "", nil, problemOf(err)
+		}
+		return t.who, t.again, nil
+	}
+	again = func() error {
+		if _, refused := a.identify(r, scopes); refused != nil {
+			return refused
+		}
+		return nil
+	}
+	who, refused = a.identify(r, scopes)
+	return who, again, refused
+}
+
+func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {
 	if secret, shown := bearer(r); shown {
 		if a.cfg.Token != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(a.cfg.Token)) == 1 {
 			return "this machine", nil
 		}
-		key, err := a.cfg.Ring.Authenticate(secret, keyring.ScopeAdmin)
-		if err != nil {
-			return "", problemOf(err)
+		var err error
+		for _, scope := range scopes {
+			var key keyring.Key
+			if key, err = a.cfg.Ring.Authenticate(secret, scope); err == nil {
+				return key.ID + " (" + key.Name + ")", nil
+			}
 		}
-		return key.ID + " (" + key.Name + ")", nil
+		return "", problemOf(err)
 	}
 	if a.cfg.Ring.Required() || !a.cfg.Loopback {
 		p := newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "an admin key is needed here")
 		p.Hint = "send it as Authorization: Bearer <key>; forebay keys add --scope admin makes one"
+		if slices.Contains(scopes, keyring.ScopeIngest) {
+			p.Detail, p.Hint = "a key is needed here", "send it as Authorization: Bearer <key>; forebay keys add makes one"
+		}
 		return "", p
 	}
 	if !isLoopback(r.Host) {

@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
 )
 
@@ -79,7 +80,7 @@ func (a *API) healthz(w http.ResponseWriter, r *http.Request) {
 // and why only to those who may know.
 func (a *API) readyz(w http.ResponseWriter, r *http.Request) {
 	v := a.readiness()
-	if _, refused := a.admit(r); refused != nil {
+	if _, refused := a.identify(r, []keyring.Scope{keyring.ScopeAdmin}); refused != nil {
 		for i := range v.Checks {
 			v.Checks[i].Message = ""
 		}

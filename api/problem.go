@@ -50,7 +50,7 @@ func problemOf(err error) *Problem {
 		status = http.StatusBadRequest
 	case forebay.CodeNotFound:
 		status = http.StatusNotFound
-	case forebay.CodeLeaseLost, forebay.CodeInUse, forebay.CodeTooNew:
+	case forebay.CodeLeaseLost, forebay.CodeInUse, forebay.CodeTooNew, forebay.CodeConflict, forebay.CodeCancelled:
 		status = http.StatusConflict
 	case forebay.CodeUnsupported:
 		status = http.StatusNotImplemented

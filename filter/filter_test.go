@@ -15,7 +15,9 @@ var now = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	term := func(value string, path ...string) engine.PayloadTerm { return engine.PayloadTerm{Path: path, Value: value} }
+	term := func(value string, path ...string) engine.PayloadTerm {
+		return engine.PayloadTerm{Path: path, Value: value}
+	}
 	tests := []struct {
 		text string
 		want engine.JobFilter

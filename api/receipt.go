@@ -1,0 +1,95 @@
+package api
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// receipt is what a receipt of the API holds.
+type receipt struct {
+	Receipt    forebay.Receipt `json:"r"`
+	ID         string          `json:"i"`
+	Queue      string          `json:"q"`
+	Kind       string          `json:"k,omitempty"`
+	Attempt    int             `json:"a"`
+	Deliveries int             `json:"d"`
+	Limits     forebay.Limits  `json:"l,omitzero"`
+	Job        bool            `json:"j,omitempty"`
+	Backoff    forebay.Backoff `json:"b,omitzero"`
+	Owner      string          `json:"o,omitempty"`
+	Sent       time.Time       `json:"s"`
+	Deadline   time.Time       `json:"e,omitzero"`
+}
+
+func receiptOf(d *forebay.Delivery) string {
+	r := receipt{Receipt: d.Receipt, ID: d.ID, Queue: d.Queue, Kind: d.Kind, Attempt: d.Attempt, Deliveries: d.Deliveries, Limits: d.Limits, Sent: d.SentAt}
+	if o := d.Job; o != nil {
+		r.Job, r.Backoff, r.Owner, r.Deadline = true, o.Backoff, o.Owner, o.Deadline
+	}
+	b, _ := json.Marshal(r) // plain values, which all can be written
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// delivery is as much of the delivery as it takes to decide what becomes of it.
+func (r *receipt) delivery() forebay.Delivery {
+	d := forebay.Delivery{
+		Message: forebay.Message{ID: r.ID, Queue: r.Queue, Kind: r.Kind, Limits: r.Limits},
+		Receipt: r.Receipt, Attempt: r.Attempt, Deliveries: r.Deliveries, SentAt: r.Sent,
+	}
+	if r.Job {
+		d.Job = &forebay.JobOptions{Backoff: r.Backoff, Owner: r.Owner, Deadline: r.Deadline}
+	}
+	return d
+}
+
+func readReceipt(text string) (receipt, error) {
+	var r receipt
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || json.Unmarshal(b, &r) != nil || r.Receipt == "" {
+		return r, wrong("receipt", "this is not a receipt: it must be one as the lease gave it")
+	}
+	return r, nil
+}
+
+func engineReceipts(held []receipt) []forebay.Receipt {
+	all := make([]forebay.Receipt, len(held))
+	for i := range held {
+		all[i] = held[i].Receipt
+	}
+	return all
+}
+
+// eachReceipt reads the receipts of items and does something with those that are
+// some; do gets their indexes too.
+func eachReceipt[T any](items []T, of func(T) string, do func([]receipt, []int) ([]error, error)) (LeaseResults, error) {
+	out := LeaseResults{Items: make([]LeaseResult, len(items))}
+	held, at := make([]receipt, 0, len(items)), make([]int, 0, len(items))
+	for i, item := range items {
+		out.Items[i].Receipt = of(item)
+		r, err := readReceipt(of(item))
+		if err != nil {
+			out.Items[i].Error = refusalOf(err)
+			continue
+		}
+		held, at = append(held, r), append(at, i)
+	}
+	if len(held) == 0 {
+		return out, nil
+	}
+	errs, err := do(held, at)
+	if err != nil {
+		return out, err
+	}
+	for k, err := range errs {
+		switch {
+		case forebay.CodeOf(err) == forebay.CodeCancelled:
+			out.Items[at[k]].Cancel = true
+		case err != nil:
+			out.Items[at[k]].Error = refusalOf(err)
+		}
+	}
+	return out, nil
+}

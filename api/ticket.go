@@ -1,0 +1,101 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/stream"
+)
+
+// A ticket lets one request in that cannot show a key: a page's EventSource has no
+// headers, and a key in an address would stand in logs. It is good once, for one
+// path and a minute, on this server.
+const (
+	ticketLife = time.Minute
+	maxTickets = 10_000
+)
+
+// NewTicket asks for a ticket.
+type NewTicket struct {
+	Path string `json:"path" maxLength:"512" pattern:"^/api/" doc:"Of the stream: /api/jobs/{id}/stream"`
+}
+
+// Ticket is one, as it is handed out.
+type Ticket struct {
+	Ticket    string    `json:"ticket"`
+	URL       string    `json:"url" doc:"The path with the ticket."`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
+
+// tickets are those that are out, by the hash of their text.
+type tickets struct {
+	mu  sync.Mutex
+	out map[[sha256.Size]byte]ticket
+}
+
+type ticket struct {
+	path    string
+	who     string
+	again   func() error // whether who asked for it is still let in
+	expires time.Time
+}
+
+func (a *API) ticketRoutes(h huma.API) {
+	huma.Register(h, operation(http.MethodPost, "/api/stream-tickets", "add-ticket", "Get a ticket that lets one stream begin without a key"),
+		func(ctx context.Context, in *answer[NewTicket]) (*answer[Ticket], error) {
+			now := a.cfg.Now()
+			path, err := url.PathUnescape(in.Body.Path) // as requests have it
+			if err != nil || strings.Contains(in.Body.Path, "?") {
+				return nil, problemOf(wrong("path", "%q is no path: it must be like /api/jobs/ID/stream, without a query", in.Body.Path))
+			}
+			t := ticket{path: path, who: caller(ctx), again: stream.AccessOf(ctx).Check, expires: now.Add(ticketLife)}
+			text, err := a.tickets.add(t, now)
+			return reply(Ticket{text, in.Body.Path + "?ticket=" + text, t.expires}, err)
+		})
+}
+
+func (t *tickets) add(one ticket, now time.Time) (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.out) >= maxTickets {
+		for sum, old := range t.out {
+			if !now.Before(old.expires) {
+				delete(t.out, sum)
+			}
+		}
+	}
+	if len(t.out) >= maxTickets {
+		return "", forebay.Errorf(forebay.CodeLimited, "", "%d tickets are out, the most that can be; they end after %s", len(t.out), ticketLife)
+	}
+	text := rand.Text()
+	t.out[sha256.Sum256([]byte(text))] = one
+	return text, nil
+}
+
+// take uses a ticket up.
+func (t *tickets) take(text, path string, now time.Time) (ticket, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	sum := sha256.Sum256([]byte(text))
+	one, ok := t.out[sum]
+	delete(t.out, sum)
+	switch {
+	case !ok || !now.Before(one.expires):
+		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "the ticket is not known: one is good once, and for %s", ticketLife)
+	case one.path != path:
+		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "the ticket is for %s, not for %s", one.path, path)
+	}
+	if err := one.again(); err != nil {
+		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "who asked for the ticket is no longer let in")
+	}
+	return one, nil
+}

@@ -9,22 +9,29 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
-// handle calls the handler for a work and returns one error per item.
-func (w *Worker) handle(k *work) []error {
+// handle calls the handler for a work and returns one error per item, and what a
+// job handler gave.
+func (w *Worker) handle(k *work) (errs []error, data []byte) {
 	ds := make([]forebay.Delivery, len(k.items))
 	for i, it := range k.items {
 		ds[i] = it.d
 	}
-	var errs []error
-	if w.cfg.Handler != nil {
+	switch {
+	case w.cfg.Handler != nil:
 		errs = []error{guard(func() error { return w.cfg.Handler.Handle(k.ctx, ds[0]) })}
-	} else {
+	case w.cfg.Jobs != nil:
+		j := &Job{Delivery: ds[0], tell: k.items[0].voice.tell, effect: w.b.Effect}
+		errs = []error{guard(func() (err error) {
+			data, err = w.cfg.Jobs.HandleJob(k.ctx, j)
+			return err
+		})}
+	default:
 		errs = w.handleBatch(k, ds)
 	}
 	for i, err := range errs {
 		errs[i] = interrupted(k.ctx, err)
 	}
-	return errs
+	return errs, data
 }
 
 func (w *Worker) handleBatch(k *work, ds []forebay.Delivery) []error {
@@ -101,10 +108,15 @@ func guard(call func() error) (err error) {
 
 // interrupted marks the error of a handler whose context was ended by us. The
 // handler may call it by another name ("query cancelled"), but it did not fail.
-// What it says expressly stands.
+// What it says expressly stands, unless its job was ended.
 func interrupted(ctx context.Context, err error) error {
 	cause := context.Cause(ctx)
-	if err == nil || cause == nil || errors.Is(err, cause) {
+	switch {
+	case ends(cause) && (err == nil || errors.Is(err, cause) || errors.Is(err, context.Canceled)):
+		return cause
+	case ends(cause):
+		return fmt.Errorf("%w; its handler said: %v", cause, err) // of its kind nothing remains
+	case err == nil || cause == nil || errors.Is(err, cause):
 		return err
 	}
 	_, snoozed := forebay.SnoozeDelay(err)

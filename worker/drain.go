@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,18 @@ func (l *loop) interrupt() {
 func (l *loop) leaveBehind() (hung []*work) {
 	for k := range l.running {
 		hung = append(hung, k)
-		l.release(k.items)
+		k.clock.stop()
+		switch cause := context.Cause(k.ctx); {
+		case k.left: // it has its verdict
+		case ends(cause):
+			l.leave(k)
+		default:
+			endings := make([]ending, len(k.items))
+			for i, it := range k.items {
+				endings[i] = release(it)
+			}
+			l.settler.add(endings)
+		}
 	}
 	return hung
 }

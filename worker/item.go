@@ -16,29 +16,36 @@ type item struct {
 
 	lost  atomic.Bool // its lease; it is not settled then
 	again bool        // its verdict brings it back; owned by the loop
+	voice *voice      // of a job handler's; nil: it has none. Set before the handler begins
 
 	// Guarded by keeper.mu.
 	work      *work     // what handles it; nil: not begun
 	deadline  time.Time // when its lease ends
 	due       time.Time // when to renew it
 	extending bool      // it is in the call that is under way
+	settled   bool      // not begun, and has its verdict
 }
 
 // work is one call of a handler.
 type work struct {
-	all   []*item // as dispatched
-	items []*item // those whose leases were not lost before it began
-	began time.Time
+	all     []*item // as dispatched
+	items   []*item // those whose leases were not lost before it began, nor settled
+	unbegun []*item // the others
+	began   time.Time
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	live   int // items whose lease is not lost; guarded by keeper.mu
+
+	clock clock
+	left  bool // behind: it has its verdict, and its handler has not returned; owned by the loop
 }
 
 // result of a work.
 type result struct {
 	work *work
 	errs []error // by item
+	data []byte  // what a job handler gave
 	run  time.Duration
 }
 

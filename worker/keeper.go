@@ -19,6 +19,9 @@ type keeper struct {
 	lost  func(forebay.Delivery)
 	wake  chan struct{}
 
+	stopWork func(*work, error) // ends a handler that runs
+	refuse   func(*item, error) // settles what has not begun
+
 	health health // of the calls; owned by run
 
 	mu     sync.Mutex
@@ -67,15 +70,18 @@ func (k *keeper) plan(it *item) {
 	it.due = it.deadline.Add(-left - rand.N(k.lease/12))
 }
 
-// begin gives a work its items, without those whose leases are lost.
+// begin gives a work its items, without those whose leases are lost or that have
+// their verdict.
 func (k *keeper) begin(w *work) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, it := range w.all {
-		if !it.lost.Load() {
-			it.work = w
-			w.items = append(w.items, it)
+		if it.lost.Load() || it.settled {
+			w.unbegun = append(w.unbegun, it)
+			continue
 		}
+		it.work = w
+		w.items = append(w.items, it)
 	}
 	w.live = len(w.items)
 }
@@ -173,13 +179,18 @@ func (k *keeper) extend(due []*item) {
 	} else {
 		k.health.worked()
 	}
-	for _, it := range k.answer(due, before, errs, err) {
+	lost, cancelled := k.answer(due, before, errs, err)
+	for _, it := range lost {
 		k.lost(it.d)
+	}
+	if len(cancelled) > 0 {
+		k.end(func(it *item) bool { return slices.Contains(cancelled, it) }, forebay.ErrCancelled)
 	}
 }
 
-// answer books the answers of one call and returns the items that are lost.
-func (k *keeper) answer(due []*item, before time.Time, errs []error, err error) (lost []*item) {
+// answer books the answers of one call and returns the items that are lost, and
+// those whose jobs are to stop.
+func (k *keeper) answer(due []*item, before time.Time, errs []error, err error) (lost, cancelled []*item) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := time.Now()
@@ -191,9 +202,12 @@ func (k *keeper) answer(due []*item, before time.Time, errs []error, err error) 
 		}
 		_, held := k.held[it]
 		switch {
-		case e == nil:
+		case e == nil || forebay.CodeOf(e) == forebay.CodeCancelled:
 			it.deadline = before.Add(k.lease)
 			k.plan(it)
+			if e != nil {
+				cancelled = append(cancelled, it)
+			}
 		case !held:
 			// It is being settled: the engine will say whether it is still ours.
 		case forebay.CodeOf(e) == forebay.CodeLeaseLost, !now.Before(it.deadline.Add(-k.margin())):
@@ -205,7 +219,7 @@ func (k *keeper) answer(due []*item, before time.Time, errs []error, err error) 
 	}
 	close(k.flight)
 	k.flight = nil
-	return lost
+	return lost, cancelled
 }
 
 // lose ends the handler's context, if nothing of its work is still ours.
@@ -217,4 +231,73 @@ func (k *keeper) lose(it *item) {
 			w.cancel(forebay.ErrLeaseLost)
 		}
 	}
+}
+
+// unsettled gives those of items, none of which has begun, that have no verdict
+// yet. From now on they have.
+func (k *keeper) unsettled(items []*item) []*item {
+	if len(items) == 0 {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	rest := make([]*item, 0, len(items))
+	for _, it := range items {
+		if !it.settled {
+			it.settled = true
+			rest = append(rest, it)
+		}
+	}
+	return rest
+}
+
+// end ends the items that are meant: those in work through their handlers, the
+// others at once.
+func (k *keeper) end(meant func(*item) bool, cause error) {
+	var works []*work
+	var refused []*item
+	k.mu.Lock()
+	for it := range k.held {
+		switch {
+		case !meant(it):
+		case it.work != nil:
+			works = append(works, it.work)
+		case !it.settled:
+			it.settled = true
+			refused = append(refused, it)
+		}
+	}
+	k.mu.Unlock()
+	for _, w := range works {
+		k.stopWork(w, cause)
+	}
+	for _, it := range refused {
+		k.refuse(it, cause)
+	}
+}
+
+// hurry renews all at once, to hear of cancellations that were missed.
+func (k *keeper) hurry() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := time.Now()
+	for it := range k.held {
+		it.due = now
+	}
+	select {
+	case k.wake <- struct{}{}:
+	default:
+	}
+}
+
+// voice of a job at hand; nil: it is not here, or has none.
+func (k *keeper) voice(job string) *voice {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for it := range k.held {
+		if it.d.ID == job && it.work != nil {
+			return it.voice
+		}
+	}
+	return nil
 }

@@ -18,12 +18,16 @@ type loop struct {
 	receiver *receiver
 	keeper   *keeper
 	settler  *settler
+	talker   *talker
 
 	// Where settling is slower than handling, receiving waits for it.
 	mostUnsettled int
 
 	got  chan received
 	done chan result // has room for every work that may run, so that nobody hangs on it
+
+	overdue chan *work    // ended, and its handler has not returned in time
+	over    chan struct{} // closed when nobody reads that any more
 
 	asking  bool // a receive is open
 	running map[*work]struct{}
@@ -49,6 +53,8 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, health: health{log: w.log, what: "receiving"}},
 		got:      make(chan received, 1),
 		done:     make(chan result, w.cfg.Concurrency),
+		overdue:  make(chan *work),
+		over:     make(chan struct{}),
 		running:  make(map[*work]struct{}),
 		timer:    time.NewTimer(forever),
 	}
@@ -60,7 +66,9 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 		l.mostUnsettled = 2*w.cfg.Concurrency + 1000
 	}
 	l.keeper = newKeeper(w)
-	l.settler = newSettler(w, l.keeper)
+	l.keeper.stopWork, l.keeper.refuse = l.end, l.refuse
+	l.talker = newTalker(w, l.keeper)
+	l.settler = newSettler(w, l.keeper, l.talker)
 	l.drained = make(chan struct{})
 	base := forebay.WithDraining(context.WithoutCancel(ctx), l.drained)
 	l.base, l.cancel = context.WithCancelCause(base)
@@ -80,9 +88,14 @@ func (l *loop) run(ctx context.Context) error {
 	unstored := 0
 	var keeping, settling sync.WaitGroup
 	keeping.Go(func() { l.keeper.run(quit) })
+	if l.w.cfg.Jobs != nil {
+		keeping.Go(func() { l.talker.run(quit) })
+		keeping.Go(func() { l.listen(quit) })
+	}
 	settling.Go(func() { unstored = l.settler.run(flush) })
 
 	hung := l.consume(receiving)
+	close(l.over)
 
 	l.settler.close()
 	last := time.AfterFunc(flushTimeout, endFlush)
@@ -108,6 +121,8 @@ func (l *loop) consume(receiving context.Context) (hung []*work) {
 			l.take(got)
 		case r := <-l.done:
 			l.finish(r)
+		case k := <-l.overdue:
+			l.leave(k)
 		case <-l.settler.freed:
 		case <-l.timer.C:
 		case <-ended:
@@ -139,11 +154,16 @@ func (l *loop) begin() {
 		}
 		k := &work{all: items, began: time.Now()}
 		k.ctx, k.cancel = context.WithCancelCause(l.base)
+		l.refuseLate(k)
 		l.keeper.begin(k)
 		if len(k.items) == 0 {
 			l.finish(result{work: k})
 			continue
 		}
+		if l.w.cfg.Jobs != nil {
+			k.items[0].voice = &voice{t: l.talker, it: k.items[0]}
+		}
+		l.limit(k)
 		l.running[k] = struct{}{}
 		go l.call(k)
 	}
@@ -163,13 +183,14 @@ func (l *loop) call(k *work) {
 		r.run = time.Since(k.began)
 		l.done <- r
 	}()
-	r.errs = l.w.handle(k)
+	r.errs, r.data = l.w.handle(k)
 }
 
 // finish books what a handler said.
 func (l *loop) finish(r result) {
 	k := r.work
 	delete(l.running, k)
+	k.clock.stop()
 	k.cancel(nil)
 	if observe := l.w.cfg.Observe.Batch; observe != nil && l.w.cfg.Batch != nil && len(k.items) > 0 {
 		size := 0
@@ -178,25 +199,37 @@ func (l *loop) finish(r result) {
 		}
 		observe(len(k.items), size, r.run)
 	}
-	endings := make([]ending, 0, len(k.all))
-	for i, it := range k.items {
-		s := l.w.b.Decide(it.d, r.errs[i])
-		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
-		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
-			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true,
-			Wait: waited(&it.d, k.began), Run: r.run,
-		}})
+	var endings []ending
+	if !k.left {
+		endings = l.settled(k, r)
+	} else {
+		l.w.log.Info("a handler that was left behind has returned", "job", k.items[0].d.ID, "running", r.run.Round(time.Millisecond))
 	}
-	for _, it := range k.all {
-		if it.work != k {
-			it.again = true
-			endings = append(endings, release(it))
-		}
+	for _, it := range l.keeper.unsettled(k.unbegun) {
+		it.again = true
+		endings = append(endings, release(it))
 	}
-	for _, it := range l.dispatch.done(k.all, r.run) {
+	for _, it := range l.keeper.unsettled(l.dispatch.done(k.all, r.run)) {
 		endings = append(endings, release(it))
 	}
 	l.settler.add(endings)
+}
+
+// settled gives the verdicts for what the handler had.
+func (l *loop) settled(k *work, r result) []ending {
+	endings := make([]ending, 0, len(k.all))
+	for i, it := range k.items {
+		s := l.w.b.DecideJob(it.d, r.data, r.errs[i])
+		if it.d.Job != nil && s.Cause.Code != "" {
+			s.Cause.Started = k.began
+		}
+		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
+		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
+			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true, Began: k.began,
+			Wait: waited(&it.d, k.began), Run: r.run,
+		}})
+	}
+	return endings
 }
 
 // waited counts from when the message was sent, or could first be handed out.
@@ -214,12 +247,23 @@ func release(it *item) ending {
 	return ending{it: it, s: s, outcome: Outcome{Delivery: it.d, Verdict: s.Verdict}}
 }
 
+// release gives back what no handler has begun.
 func (l *loop) release(items []*item) {
+	items = l.keeper.unsettled(items)
 	endings := make([]ending, len(items))
 	for i, it := range items {
 		endings[i] = release(it)
 	}
 	l.settler.add(endings)
+}
+
+// refuseLate settles jobs for which it is too late to begin.
+func (l *loop) refuseLate(k *work) {
+	for _, it := range k.all {
+		if cause := late(&it.d, k.began); cause != nil {
+			l.keeper.end(func(other *item) bool { return other == it }, cause)
+		}
+	}
 }
 
 // ask opens a receive if there is room for what it may bring.

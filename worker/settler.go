@@ -24,6 +24,7 @@ type ending struct {
 type settler struct {
 	b       *broker.Broker
 	keeper  *keeper
+	talker  *talker
 	observe Observe
 	freed   chan struct{} // signalled when items have left
 	wake    chan struct{}
@@ -39,9 +40,9 @@ type settler struct {
 	unstored int       // verdicts that nobody will store any more
 }
 
-func newSettler(w *Worker, k *keeper) *settler {
+func newSettler(w *Worker, k *keeper, t *talker) *settler {
 	return &settler{
-		b: w.b, keeper: k, observe: w.cfg.Observe,
+		b: w.b, keeper: k, talker: t, observe: w.cfg.Observe,
 		freed: make(chan struct{}, 1), wake: make(chan struct{}, 1),
 		health: health{log: w.log, what: "storing verdicts"},
 	}
@@ -149,6 +150,7 @@ func (s *settler) flush(ctx context.Context, group []ending) {
 		items[i] = group[i].it
 	}
 	s.keeper.stop(items)
+	s.talker.close(items)
 	ours := group[:0]
 	settlements := make([]forebay.Settlement, 0, len(group))
 	for _, e := range group {

@@ -8,11 +8,13 @@
 //	broker ◀─── receive ──────────────▶ loop ────────▶ handler ────────▶ loop
 //	   ▲                                  │                                │
 //	   ├── Extend ── keeper ◀── holds ────┘                                │
-//	   └── Settle ── settler ◀── verdicts ─────────────────────────────────┘
+//	   ├── Settle ── settler ◀── verdicts ─────────────────────────────────┤
+//	   └── Progress ── talker ◀── what job handlers tell ─────────────────┘
 //
 // The loop owns all decisions and is one goroutine. The keeper renews leases
 // early, many in one call. The settler writes verdicts: at once when idle, and
-// what arrives while it writes goes together with the next write.
+// what arrives while it writes goes together with the next write. The talker writes
+// what jobs tell, before their verdicts; no handler waits for it.
 //
 // # What it promises
 //
@@ -25,13 +27,17 @@
 //     50 ms; in batches, the next batch while one is handled.
 //   - A message that was often handed out without a verdict is handled in a batch
 //     of its own, so that it cannot take its neighbours with it.
+//   - A job that is cancelled, or is over its timeout or deadline, ends: the context
+//     of its handler ends with the cause, and after a bounded grace the job is
+//     settled without it (end.go). Jobs in batches are not ended while a handler has them.
 //   - Draining is bounded, and costs no attempt (Run).
 //
 // # What it refuses
 //
 // It has no policy: what an error means is decided by broker.Decide. It gives no
-// time limit to a handler; a handler that waits keeps its lease as long as it
-// waits. It does not promise exactly once: a handler must bear repetition.
+// time limit of its own to a handler; one that waits keeps its lease as long as it
+// waits. It does not promise exactly once: a handler must bear repetition, or do
+// what must not be repeated in Job.Once.
 package worker
 
 import (
@@ -102,6 +108,7 @@ type Observe struct {
 	Settled      func(Outcome)                            // its verdict is stored
 	LeaseLost    func(forebay.Delivery)                   // another consumer may have it
 	SettleFailed func(d forebay.Delivery, err error)      // it comes again when its lease ends
+	LeftBehind   func(d forebay.Delivery, cause error)    // its job was ended, and its handler did not return
 	Batch        func(size, bytes int, run time.Duration) // a batch handler has returned
 }
 
@@ -109,8 +116,9 @@ type Observe struct {
 type Outcome struct {
 	Delivery forebay.Delivery
 	Verdict  forebay.Verdict
-	Cause    forebay.Cause // of Retry and Dead
+	Cause    forebay.Cause // of all but Ack and Release
 	Started  bool          // a handler saw it
+	Began    time.Time     // when; zero: none did
 	Wait     time.Duration // from the sending, or the message's NotBefore, to the handler
 	Run      time.Duration // of the handler, or of its whole batch
 }
@@ -145,6 +153,7 @@ func New(b *broker.Broker, cfg Config) (*Worker, error) {
 	fill(&cfg.BatchBytes, 8<<20)
 	fill(&cfg.Lease, forebay.DefaultLease)
 	fill(&cfg.DrainTimeout, 20*time.Second)
+	fill(&cfg.CancelGrace, 10*time.Second)
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -177,13 +186,20 @@ func (c *Config) check(b *broker.Broker) error {
 	}
 	wrong(b == nil, "broker", "no broker was given")
 	wrong(c.Queue == "", "queue", "no queue is named")
-	wrong((c.Handler == nil) == (c.Batch == nil), "handler", "one of handler and batch handler is needed, not both")
+	kinds := 0
+	for _, given := range []bool{c.Handler != nil, c.Batch != nil, c.Jobs != nil} {
+		if given {
+			kinds++
+		}
+	}
+	wrong(kinds != 1, "handler", "%d handlers were given; one of handler, batch handler and job handler is needed", kinds)
 	wrong(c.Concurrency < 1 || c.Concurrency > engine.MaxReceive, "concurrency", "%d; 1 to %d are allowed", c.Concurrency, engine.MaxReceive)
 	wrong(c.BatchMax < 1 || c.BatchMax > engine.MaxReceive, "batchMax", "%d; 1 to %d are allowed", c.BatchMax, engine.MaxReceive)
 	wrong(c.BatchBytes < 1, "batchBytes", "%d; 1 or more is allowed", c.BatchBytes)
 	wrong(c.BatchWait < 0 || c.BatchWait > engine.MaxWait, "batchWait", "%s; 0 to %s are allowed", c.BatchWait, engine.MaxWait)
 	wrong(c.Lease < minLease || c.Lease > engine.MaxLease, "lease", "%s; %s to %s are allowed", c.Lease, minLease, engine.MaxLease)
 	wrong(c.DrainTimeout < 0, "drainTimeout", "%s; 0 (the default) or more is allowed", c.DrainTimeout)
+	wrong(c.CancelGrace < 0, "cancelGrace", "%s; 0 (the default) or more is allowed", c.CancelGrace)
 	return errors.Join(problems...)
 }
 

@@ -44,6 +44,7 @@ var parts = []part{
 	{"backlog", backlog},
 	{"latency", latency},
 	{"idle", idle},
+	{"jobs", jobs},
 }
 
 func main() {

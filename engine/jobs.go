@@ -129,7 +129,8 @@ type Documents interface {
 	PutDocument(ctx context.Context, d Document) (Document, error)
 	// Document gets one; CodeNotFound: there is none, or it has expired.
 	Document(ctx context.Context, collection, key string) (Document, error)
-	// Documents lists a collection by key, those after a key.
+	// Documents lists a collection by key, those after a key, 1 to MaxDocuments. Fewer
+	// come also where the values are large; the end is where none comes.
 	Documents(ctx context.Context, collection, after string, limit int) ([]Document, error)
 	// DeleteDocument drops one; rev as for PutDocument. CodeNotFound: there is none.
 	DeleteDocument(ctx context.Context, collection, key string, rev int64) error

@@ -190,6 +190,7 @@ func tables() []table {
 		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "failures"}},
 		{"lease", []string{"id"}, []string{"items"}},
 		{"dead", []string{"seq"}, []string{"queue", "key", "id", "code", "sent_at", "died_at", "attempts", "deliveries", "cause", "failures", "body"}},
+		{"doc", []string{"rev"}, []string{"collection", "key", "expires", "value"}},
 		{"damaged", []string{"seq"}, []string{"at", "queue", "key", "idx", "reason", "data"}},
 	}
 }
@@ -374,6 +375,9 @@ func (l *loop) isMarked(*tx) error {
 	n, err := l.db.int("SELECT 1 FROM meta WHERE name = 'damaged'")
 	if err == nil && n > 0 {
 		err = forebay.Errorf(forebay.CodeDamaged, "sqlite: open", "an earlier run met damaged data")
+	}
+	if err == nil {
+		err = l.loadDocuments()
 	}
 	return err
 }

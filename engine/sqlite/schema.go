@@ -48,6 +48,11 @@ CREATE INDEX dead_code ON dead (code, seq);
 -- What could not be read any more, kept for people to look at.
 CREATE TABLE damaged (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, queue INTEGER NOT NULL, key INTEGER NOT NULL,
   idx INTEGER NOT NULL, reason TEXT NOT NULL, data BLOB NOT NULL);
+`, `
+-- Documents. Each change is a new row, so that rev grows. expires = 0: never.
+CREATE TABLE doc (rev INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, key TEXT NOT NULL,
+  expires INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (collection, key));
+CREATE INDEX doc_expires ON doc (expires) WHERE expires > 0;
 `}
 
 // migrate brings a database to this version. A newer one is left untouched.

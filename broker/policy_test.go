@@ -54,6 +54,11 @@ func TestDecide(t *testing.T) {
 		"snooze":                {attempt: 10, err: forebay.Snooze(time.Minute), verdict: forebay.Release, after: time.Minute},
 		"draining":              {attempt: 10, err: fmt.Errorf("%w: query cancelled", forebay.ErrDraining), verdict: forebay.Release},
 		"lease lost":            {attempt: 10, err: forebay.ErrLeaseLost, verdict: forebay.Release},
+		"cancelled":             {attempt: 1, err: fmt.Errorf("%w: query cancelled", forebay.ErrCancelled), verdict: forebay.Cancelled, code: "cancelled"},
+		"cancels itself":        {attempt: 10, err: forebay.Cancel("no such user"), verdict: forebay.Cancelled, code: "cancelled"},
+		"timeout":               {attempt: 2, err: forebay.ErrTimeout, verdict: forebay.Retry, after: 2 * time.Second, code: "timeout"},
+		"timeout, used up":      {attempt: 10, err: forebay.ErrTimeout, verdict: forebay.Dead, code: "timeout"},
+		"deadline":              {attempt: 1, err: forebay.ErrDeadline, verdict: forebay.Dead, code: "deadline"},
 		"permanent at a drain":  {attempt: 1, err: forebay.Permanent(forebay.ErrDraining), verdict: forebay.Dead, code: "handler"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,6 +80,79 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+func TestBackoffOfAJob(t *testing.T) {
+	t.Parallel()
+	b := policyBroker(Config{
+		Rand: func() float64 { return 0 },
+		Now:  time.Now,
+		Queues: map[string]Policy{
+			"even": Policy{Backoff: forebay.BackoffFixed, Base: 7 * time.Second, Jitter: 1e-9}.over(defaultPolicy),
+			"func": Policy{Wait: func(d *forebay.Delivery, err error) time.Duration {
+				return time.Duration(d.Attempt) * time.Duration(len(err.Error())) * time.Minute
+			}}.over(defaultPolicy),
+		},
+	})
+	const none = 1e-12 // of jitter
+	for name, c := range map[string]struct {
+		queue   string
+		own     forebay.Backoff
+		attempt int
+		want    time.Duration
+	}{
+		"the default's least":     {attempt: 3, want: 400 * time.Millisecond},
+		"exponential":             {own: forebay.Backoff{Base: time.Minute, Jitter: none}, attempt: 2, want: 2 * time.Minute},
+		"capped at 5 minutes":     {own: forebay.Backoff{Base: time.Minute, Jitter: none}, attempt: 9, want: 5 * time.Minute},
+		"a cap of its own":        {own: forebay.Backoff{Base: time.Minute, Cap: time.Hour, Jitter: none}, attempt: 9, want: time.Hour},
+		"a base beyond the cap":   {own: forebay.Backoff{Base: time.Hour, Jitter: none}, attempt: 1, want: time.Hour},
+		"fixed":                   {own: forebay.Backoff{Kind: forebay.BackoffFixed, Base: time.Second, Jitter: none}, attempt: 9, want: time.Second},
+		"jitter":                  {own: forebay.Backoff{Kind: forebay.BackoffFixed, Base: time.Second, Jitter: 0.25}, attempt: 9, want: 750 * time.Millisecond},
+		"all of it random":        {own: forebay.Backoff{Base: time.Second, Jitter: 1}, attempt: 1, want: time.Millisecond},
+		"the queue's":             {queue: "even", attempt: 5, want: 7 * time.Second},
+		"its own kind only":       {queue: "even", own: forebay.Backoff{Kind: forebay.BackoffExponential}, attempt: 2, want: 14 * time.Second},
+		"a function":              {queue: "func", attempt: 3, want: 21 * time.Minute},
+		"its own, not a function": {queue: "func", own: forebay.Backoff{Kind: forebay.BackoffFixed, Jitter: none}, attempt: 3, want: time.Second},
+	} {
+		d := forebay.Delivery{Attempt: c.attempt, Message: forebay.Message{Queue: c.queue, Job: &forebay.JobOptions{Backoff: c.own}}}
+		s := b.Decide(d, errors.New("no luck"))
+		if diff := s.After - c.want; s.Verdict != forebay.Retry || diff > time.Millisecond || diff < -time.Millisecond {
+			t.Errorf("%s: %s after %s, want %s", name, s.Verdict, s.After, c.want)
+		}
+	}
+}
+
+func TestResultOfAJob(t *testing.T) {
+	t.Parallel()
+	b := policyBroker(Config{Now: time.Now, Rand: func() float64 { return 0 }})
+	large := []byte(`"` + strings.Repeat("x", forebay.MaxResultBytes) + `"`)
+	for name, c := range map[string]struct {
+		job     bool
+		result  []byte
+		err     error
+		verdict forebay.Verdict
+		code    string
+		kept    string
+	}{
+		"kept":      {true, []byte(`{"a":1}`), nil, forebay.Ack, "", `{"a":1}`},
+		"none":      {true, nil, nil, forebay.Ack, "", ""},
+		"no job":    {false, []byte("whatever"), nil, forebay.Ack, "", ""},
+		"not JSON":  {true, []byte("{a}"), nil, forebay.Dead, "bad_result", ""},
+		"too large": {true, large, nil, forebay.Dead, "bad_result", ""},
+		"failed":    {true, []byte("1"), errors.New("no"), forebay.Retry, "handler", ""},
+	} {
+		d := forebay.Delivery{Attempt: 1}
+		if c.job {
+			d.Job = &forebay.JobOptions{}
+		}
+		s := b.DecideJob(d, c.result, c.err)
+		if s.Verdict != c.verdict || s.Cause.Code != c.code || string(s.Result) != c.kept {
+			t.Errorf("%s: got %s, code %q, result %q", name, s.Verdict, s.Cause.Code, s.Result)
+		}
+		if c.job && c.code != "" && s.Cause.Attempt != 1 {
+			t.Errorf("%s: the cause names attempt %d", name, s.Cause.Attempt)
+		}
+	}
+}
+
 func TestBackoffIsNeverZeroAndSpreads(t *testing.T) {
 	t.Parallel()
 	p := Policy{}.over(defaultPolicy)
@@ -91,9 +169,12 @@ func TestBackoffIsNeverZeroAndSpreads(t *testing.T) {
 
 func TestPolicyProblemsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
-	bad := Policy{Attempts: -1, Deliveries: -2, Base: time.Hour, Factor: 0.5, Cap: time.Minute}
+	bad := Policy{
+		Attempts: -1, Deliveries: -2, Base: time.Hour, Factor: 0.5, Cap: time.Minute, Jitter: 2, Backoff: "slow", Timeout: -1,
+		Keep: forebay.Retention{Dead: forebay.Keep{None: true}},
+	}
 	err := bad.over(defaultPolicy).check("queues.mail")
-	for _, field := range []string{"attempts", "deliveries", "base", "factor"} {
+	for _, field := range []string{"attempts", "deliveries", "base", "factor", "jitter", "backoff", "timeout", "keep.dead.none"} {
 		if !strings.Contains(fmt.Sprint(err), "queues.mail."+field) {
 			t.Errorf("%s is not named in: %v", field, err)
 		}

@@ -37,6 +37,7 @@ type Watcher struct {
 	all   subscribers // under ""
 	held  map[*Subscription]struct{}
 	notes map[*note]struct{}
+	begun bool // a page has come
 	ended bool
 }
 
@@ -157,11 +158,10 @@ func (w *Watcher) release(now time.Time) (next time.Time) {
 }
 
 // lose tells all subscribers that they missed something.
-func (w *Watcher) lose(epoch string, place int64) {
+func (w *Watcher) lose(epoch string, empty ring) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.epoch, w.place = epoch, place
-	w.ring.reset(place)
+	w.epoch, w.place, w.ring = epoch, empty.floor, empty
 	w.each((*Subscription).lag)
 }
 
@@ -252,7 +252,9 @@ func (w *Watcher) hub(ctx context.Context, pages <-chan engine.HistoryPage) {
 
 // read gives pages to the hub.
 func (w *Watcher) read(ctx context.Context, pages chan<- engine.HistoryPage) error {
-	after, wait, failures := int64(-1), time.Duration(0), 0
+	const newest = -1
+	after, wait, failures := int64(newest), time.Duration(0), 0
+	epoch := ""
 	for ctx.Err() == nil {
 		page, err := w.ask(ctx, after, wait)
 		switch {
@@ -269,6 +271,10 @@ func (w *Watcher) read(ctx context.Context, pages chan<- engine.HistoryPage) err
 		select {
 		case pages <- page:
 			after, wait = page.Next, watchWait
+			if epoch != "" && page.Epoch != epoch { // places of before mean nothing there
+				after, wait = newest, 0
+			}
+			epoch = page.Epoch
 		case <-ctx.Done():
 		}
 	}
@@ -283,25 +289,30 @@ func (w *Watcher) ask(ctx context.Context, after int64, wait time.Duration) (eng
 	return w.b.able.history.History(ctx, engine.HistoryQuery{After: after, Limit: engine.MaxHistory, Wait: wait})
 }
 
-// book takes a page over. The first one tells the place only.
+// book takes a page over.
 func (w *Watcher) book(page engine.HistoryPage, now time.Time) {
 	w.mu.Lock()
-	first := !w.ring.known
-	gap := !first && (page.Epoch != w.epoch || page.Oldest > w.place+1)
-	if first {
+	begun, known := w.begun, w.ring.known
+	w.begun = true
+	other := begun && page.Epoch != w.epoch
+	if !known && !other {
 		w.epoch, w.place = page.Epoch, page.Next
 		if len(page.Events) > 0 {
 			w.place = page.Events[0].Seq - 1
 		}
 		w.ring.reset(w.place)
 	}
+	gap := page.Oldest > w.place+1
 	w.mu.Unlock()
-	if gap {
-		w.lose(page.Epoch, page.Next)
-		return
+	switch {
+	case other: // the place in it comes with the next page
+		w.lose(page.Epoch, ring{})
+	case gap && known:
+		w.lose(page.Epoch, ring{floor: page.Next, known: true})
+	default:
+		w.publish(page.Events, page.Next, now)
 	}
-	w.publish(page.Events, page.Next, now)
-	if first {
+	if !begun {
 		close(w.ready)
 	}
 }

@@ -171,6 +171,11 @@ func query(pairs ...string) string {
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body, into any) error {
+	return c.callWith(ctx, method, path, "", body, into)
+}
+
+// callWith calls with an idempotency key; empty: none is shown.
+func (c *Client) callWith(ctx context.Context, method, path, key string, body, into any) error {
 	op := "api: " + method + " " + path
 	var in io.Reader
 	if body != nil {
@@ -189,6 +194,9 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 	}
 	if c.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+c.secret)
+	}
+	if key != "" {
+		req.Header.Set(idempotencyKey, key)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {

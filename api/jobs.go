@@ -49,8 +49,8 @@ type JobResult struct {
 // EventList is a part of a history, oldest first.
 type EventList struct {
 	Items []stream.JobEvent `json:"items" nullable:"false"`
-	Next  int64          `json:"next" doc:"after= of the next page."`
-	More  bool           `json:"more" doc:"There is more at once."`
+	Next  int64             `json:"next" doc:"after= of the next page."`
+	More  bool              `json:"more" doc:"There is more at once."`
 }
 
 // LogList is a part of a job's log, oldest first.

@@ -34,7 +34,9 @@ type commands struct {
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
 	Send   sendCmd   `cmd:"" group:"look" help:"Send a file of events."`
-	Queues queuesCmd `cmd:"" group:"look" help:"Queues: list, pause, resume."`
+	Jobs   jobsCmd   `cmd:"" group:"look" help:"Jobs: list, add, get, watch, cancel, retry, promote, rm."`
+	Watch  watchCmd  `cmd:"" group:"look" help:"Follow a job until its end."`
+	Queues queuesCmd `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
 	Dead   deadCmd   `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
 	Bad    badCmd    `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
 	Events eventsCmd `cmd:"" group:"look" help:"Tell where an event is."`

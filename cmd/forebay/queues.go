@@ -13,6 +13,8 @@ type queuesCmd struct {
 	Ls     queuesLsCmd     `cmd:"" default:"withargs" help:"List queues and what waits in them."`
 	Pause  queuesPauseCmd  `cmd:"" help:"Hand out nothing until it is resumed; sending goes on."`
 	Resume queuesResumeCmd `cmd:"" help:"Hand out again."`
+	Limit  queuesLimitCmd  `cmd:"" help:"Show or set how much is handed out."`
+	Drain  queuesDrainCmd  `cmd:"" help:"Wait until a queue is empty."`
 }
 
 type queuesLsCmd struct {

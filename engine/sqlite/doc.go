@@ -12,8 +12,11 @@
 // # Who is authoritative
 //
 // One goroutine, the loop, owns the connection and everything in memory. Each of
-// its cycles takes all calls that wait, applies them in one transaction, commits,
-// syncs, publishes to memory and answers (loop.go, tx.go; sync.go for syncs that fail). The store is the truth
+// its cycles takes all calls that wait, applies them in one transaction, commits and
+// publishes to memory (loop.go, tx.go). A second goroutine syncs the log and answers,
+// while the loop commits the next group (flusher.go; sync.go for syncs that fail).
+// What is committed is visible before it is synced; it is acknowledged, and whatever
+// is decided on it, only after. The store is the truth
 // of what is committed; memory adds what dies with the process: leases, waiters,
 // where the lanes' cursors stand, which groups and limit keys are taken. A lease's
 // row, written without a sync, only serves to count deliveries after a crash.

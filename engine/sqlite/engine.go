@@ -48,7 +48,8 @@ type Engine struct {
 	cfg      Config
 	log      *slog.Logger
 	requests chan request        // to the loop; closed by Close after the last call
-	room     *semaphore.Weighted // bytes of messages on their way to the loop
+	room     *semaphore.Weighted // bytes of messages on their way to the loop, or to the disk
+	flusher  *flusher            // the loop's
 	recovery Recovery
 	stopping chan struct{} // closed when Close begins
 	stopped  chan struct{} // closed when the loop has ended
@@ -99,6 +100,7 @@ func Open(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.flusher = l.flusher
 	go l.run()
 	return e, nil
 }
@@ -157,6 +159,7 @@ func (e *Engine) submit(ctx context.Context, o op) error {
 	call.release = func() { e.room.Release(size) }
 	select {
 	case e.requests <- call:
+		e.flusher.handed(e.requests)
 	case <-ctx.Done():
 		call.release()
 		return ctx.Err()

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"os"
+	"syscall"
 )
 
 // Exec runs SQL on the engine's own connection.
@@ -16,19 +17,28 @@ func (e *Engine) BreakSync() (mend func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	swap := func(to *os.File) (was *os.File, err error) {
-		err = e.submit(context.Background(), question(func(t *tx) error {
-			was, t.l.wal = t.l.wal, to
+	restore := e.OnSync(func(func() error) error { return syscall.Fdatasync(int(broken.Fd())) })
+	return func() error {
+		restore()
+		return broken.Close()
+	}, err
+}
+
+// OnSync puts f in the place of the log's flush, which it is given, until restore
+// is called. No flush may be running.
+func (e *Engine) OnSync(f func(flush func() error) error) (restore func()) {
+	var was func() error
+	swap := func(to func() error) {
+		_ = e.submit(context.Background(), question(func(t *tx) error {
+			fl := t.l.flusher
+			fl.mu.Lock()
+			defer fl.mu.Unlock()
+			was, fl.sync = fl.sync, to
 			return nil
 		}))
-		return was, err
 	}
-	log, err := swap(broken)
-	return func() error {
-		_, err := swap(log)
-		broken.Close()
-		return err
-	}, err
+	swap(func() error { return f(was) })
+	return func() { swap(was) }
 }
 
 // Hold stops the loop until release is called.
@@ -98,4 +108,13 @@ func (e *Engine) Oldest(name string) (kept, walked int64) {
 		return nil
 	}))
 	return kept, walked
+}
+
+const GroupCalls = groupCalls
+
+// Unflushed is how many calls wait for the next flush.
+func (e *Engine) Unflushed() int {
+	e.flusher.mu.Lock()
+	defer e.flusher.mu.Unlock()
+	return len(e.flusher.waiting)
 }

@@ -27,10 +27,10 @@ func (l *loop) load() error {
 		return err
 	}
 	t.publish()
-	if l.unsynced { // the first durable call does more
+	if l.unsynced || l.flusher == nil { // the first durable call does more
 		return nil
 	}
-	return l.sync()
+	return l.flusher.sync()
 }
 
 // loadMeta counts this start, and takes up the seqs where the last one cannot have been.

@@ -26,7 +26,7 @@ type op interface {
 	durable() bool
 }
 
-// call is an op on its way. The loop answers on done exactly once.
+// call is an op on its way. It is answered on done exactly once.
 type call struct {
 	op      op
 	done    chan error
@@ -41,13 +41,16 @@ func (c *call) finish(err error) {
 }
 
 // loop owns the connection and all state in memory. One cycle: take what waits,
-// apply it in one transaction, commit, sync, publish, answer. Nothing else touches
-// these fields, so nothing here is locked.
+// apply it in one transaction, commit, publish, and leave the calls to the flusher,
+// which answers them. So a message may be handed out, and settled, before its sender
+// has an answer; whoever depends on it is flushed with it or later. Nothing else
+// touches these fields, so nothing here is locked.
 type loop struct {
 	e       *Engine
 	db      db
 	log     *slog.Logger
-	wal     *os.File // to sync the log; nil: nothing is synced
+	wal     *os.File // to sync the log
+	flusher *flusher // nil: nothing is synced
 	lock    *lockFile
 	saver   *saver // nil in memory
 	sleeper *time.Timer
@@ -108,30 +111,27 @@ const mostYields = 2
 func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 	reqs = l.requested[:0]
 	bytes := int64(0)
+	durable, paused := false, false
 	take := func(r request) {
 		reqs = append(reqs, r)
 		if c, ok := r.(*call); ok {
 			bytes += c.op.size()
+			durable = durable || c.op.durable()
 		}
 	}
-	if !l.workLeft() {
-		l.shrinking = l.shrinking && len(l.e.requests) == 0 && l.shrink()
-		l.sleep()
-		select {
-		case r, ok := <-l.e.requests:
-			if !ok {
-				return reqs, false
-			}
-			take(r)
-		case <-l.sleeper.C:
-		case err := <-l.saver.wake():
-			l.saved(err)
-		case <-*stopping:
-			*stopping = nil
-		}
-		l.sleeper.Stop()
+	if open = l.await(take, stopping); !open {
+		return reqs, false
 	}
-	for yields := 0; len(reqs) < groupCalls && bytes < groupBytes; {
+	for yields := 0; ; {
+		full := len(reqs) >= groupCalls || bytes >= groupBytes
+		if durable && !paused && (full || yields > mostYields) {
+			l.flusher.pause(len(reqs), l.e.requests)
+			paused = true
+		}
+		if full {
+			l.requested = reqs
+			return reqs, true
+		}
 		select {
 		case r, ok := <-l.e.requests:
 			if !ok {
@@ -139,16 +139,42 @@ func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 			}
 			take(r)
 		default:
-			if yields++; yields <= mostYields {
+			yields++
+			switch {
+			case yields <= mostYields:
 				runtime.Gosched()
-				continue
+			case paused || !durable:
+				l.requested = reqs
+				return reqs, true
 			}
-			l.requested = reqs
-			return reqs, true
 		}
 	}
-	l.requested = reqs
-	return reqs, true
+}
+
+// await waits for the first request, unless there is something to do at once. It
+// tells whether more may come.
+func (l *loop) await(take func(request), stopping *chan struct{}) (open bool) {
+	if l.workLeft() {
+		return true
+	}
+	l.shrinking = l.shrinking && len(l.e.requests) == 0 && l.shrink()
+	l.sleep()
+	defer l.sleeper.Stop()
+	select {
+	case r, ok := <-l.e.requests:
+		if !ok {
+			return false
+		}
+		take(r)
+	case <-l.sleeper.C:
+	case err := <-l.saver.wake():
+		l.saved(err)
+	case err := <-l.flusher.failure():
+		l.noteUnsynced(err)
+	case <-*stopping:
+		*stopping = nil
+	}
+	return true
 }
 
 // sleep arms the timer for the earliest deadline; with none it stays silent.
@@ -174,6 +200,11 @@ func (l *loop) workLeft() bool {
 // cycle does all that came, in one commit.
 func (l *loop) cycle(reqs []request, stopping bool) {
 	l.clock.rebase(len(l.leases) == 0)
+	select {
+	case err := <-l.flusher.failure():
+		l.noteUnsynced(err)
+	default:
+	}
 	refused := l.trust(reqs) // before anything is written
 	t := l.newTx()
 	calls := make([]*call, 0, len(reqs))
@@ -206,7 +237,7 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 	for _, r := range t.claims {
 		r.done <- nil
 	}
-	l.noteStore(t, err)
+	l.noteStore(t.wrote, err)
 	l.keepMark()
 	l.saver.consider(l)
 	l.dedup.trim(l, t.now)
@@ -221,13 +252,8 @@ func (l *loop) commit(t *tx, calls []*call) error {
 		for _, c := range calls {
 			c.op.publish(t)
 		}
-		if t.unsynced != nil {
-			calls = refuse(calls, t.unsynced)
-		}
-		for _, c := range calls {
-			c.finish(nil)
-		}
-		return t.unsynced
+		l.flusher.answer(calls, t.wrote)
+		return nil
 	}
 	t.rollback()
 	for _, c := range calls {
@@ -250,17 +276,16 @@ func (l *loop) applyAll(t *tx, calls []*call) error {
 		if err := c.op.apply(t); err != nil {
 			return err
 		}
-		t.durable = t.durable || c.op.durable()
 	}
 	return t.commit()
 }
 
 // noteStore logs once when the store begins to refuse writes, and once when it
 // takes them again.
-func (l *loop) noteStore(t *tx, err error) {
+func (l *loop) noteStore(wrote bool, err error) {
 	code := forebay.CodeOf(err)
 	failed := code == forebay.CodeFull || code == forebay.CodeUnavailable || code == forebay.CodeDamaged
-	if failed == l.refusing || err != nil && !failed || err == nil && !t.wrote {
+	if failed == l.refusing || err != nil && !failed || err == nil && !wrote {
 		return
 	}
 	l.refusing = failed

@@ -111,6 +111,7 @@ func (l *loop) open() error {
 		if l.wal, err = os.OpenFile(path+"-wal", os.O_RDWR, 0); err != nil {
 			return folderError(err)
 		}
+		l.flusher = newFlusher(l.wal)
 		return syncFolder(path)
 	}
 	return nil
@@ -129,7 +130,7 @@ func openFile(path string, maxBytes int64) (*sqlite.Conn, error) {
 		{"page_size", pageSize},
 		{"auto_vacuum", "INCREMENTAL"},
 		{"journal_mode", "WAL"},
-		{"synchronous", "NORMAL"}, // the loop syncs, see sync
+		{"synchronous", "NORMAL"}, // the flusher syncs
 		{"wal_autocheckpoint", 0}, // see saver
 		{"journal_size_limit", saveAt},
 		{"cache_size", -8 << 10}, // KiB
@@ -185,6 +186,7 @@ func syncFolder(path string) error {
 // database.
 func (l *loop) close() error {
 	var err error
+	l.flusher.close()
 	if l.distrust { // closing the connections would move the log; the process ends anyway
 		l.lock.free()
 		return errUnsynced()

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -14,7 +13,8 @@ import (
 // A flush that fails, its life story:
 //
 //  1. The transaction is committed, so it is true in memory as well; but its callers
-//     are told that it may not be durable.
+//     are told that it may not be durable, and so are those of all that was
+//     committed while the flush ran (flusher.go).
 //  2. The kernel takes the pages that it could not write for clean. A later flush
 //     would succeed without them, and the log ends at its first hole. So the log can
 //     not be trusted any more, and no durable call is taken (unsynced).
@@ -27,20 +27,10 @@ import (
 //     any more, and no durable call is taken (distrust). The next process takes all
 //     of it anew, as in 4.
 
-// sync makes the write-ahead log durable. The connection runs with
-// synchronous=NORMAL, so that commits that nobody waits for cost no flush.
-func (l *loop) sync() error {
-	if l.wal == nil {
-		return nil
-	}
-	if l.unsynced {
-		return errUnsynced()
-	}
-	if err := syscall.Fdatasync(int(l.wal.Fd())); err != nil {
-		l.unsynced, l.resyncAt = true, 0
-		return forebay.Errorf(forebay.CodeUnavailable, "sqlite: sync", "%w", err)
-	}
-	return nil
+// noteUnsynced takes note of a flush of the log that failed.
+func (l *loop) noteUnsynced(err error) {
+	l.unsynced, l.resyncAt = true, 0
+	l.noteStore(true, err)
 }
 
 func errUnsynced() *forebay.Error {
@@ -87,6 +77,7 @@ func (l *loop) resync() error {
 		return errUnsynced()
 	}
 	l.unsynced = false
+	l.flusher.mend()
 	return nil
 }
 

@@ -12,27 +12,25 @@ const seqsAhead = 1 << 20
 // memory once it is committed. Nothing of it is visible before, but claims: they
 // are true without the store, which only remembers them for a crash.
 type tx struct {
-	l       *loop
-	now     int64
-	began   bool // the store has it open
-	wrote   bool // it had anything to write
-	durable bool // somebody waits for the disk
-	extra   bool // writes what no call asked for: leases, and what became of them
+	l     *loop
+	now   int64
+	began bool // the store has it open
+	wrote bool // it had anything to write
+	extra bool // writes what no call asked for: leases, and what became of them
 
-	hint     int // size of the block that may be needed
-	count    int // messages that may be sent
-	seq      int64
-	queues   map[string]*queue  // made by this transaction
-	open     map[int64]*builder // the block that is being filled, by lane
-	made     []*builder         // all blocks
-	ids      map[digest]int     // what this transaction sent: places in entries
-	entries  []entry
-	settled  map[*block]*bitmap  // what is settled by this transaction
-	claims   []*receive          // served
-	gone     []*lease            // ended by time
-	touched  map[*lease]struct{} // of which messages are settled
-	failure  error               // of a write that nobody waits for
-	unsynced error               // committed, but not known to be durable
+	hint    int // size of the block that may be needed
+	count   int // messages that may be sent
+	seq     int64
+	queues  map[string]*queue  // made by this transaction
+	open    map[int64]*builder // the block that is being filled, by lane
+	made    []*builder         // all blocks
+	ids     map[digest]int     // what this transaction sent: places in entries
+	entries []entry
+	settled map[*block]*bitmap  // what is settled by this transaction
+	claims  []*receive          // served
+	gone    []*lease            // ended by time
+	touched map[*lease]struct{} // of which messages are settled
+	failure error               // of a write that nobody waits for
 }
 
 func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024} }
@@ -56,7 +54,7 @@ func (t *tx) note(err error) {
 	}
 }
 
-// commit writes what was gathered and makes it durable where somebody waits for it.
+// commit writes what was gathered. It is not on the disk yet.
 func (t *tx) commit() error {
 	if t.failure != nil {
 		return t.failure
@@ -94,9 +92,6 @@ func (t *tx) commit() error {
 		return err
 	}
 	t.began = false
-	if t.durable {
-		t.unsynced = t.l.sync()
-	}
 	return nil
 }
 

@@ -72,7 +72,7 @@ func (b *Inbox) serveSocket(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case errors.Is(err, errClosing):
 		conn.Close(websocket.StatusGoingAway, "the server is shutting down")
-	case errors.Is(err, errTalk):
+	case errors.Is(context.Cause(gone), errTalk):
 		conn.Close(websocket.StatusPolicyViolation, "nothing is to be said here")
 	default:
 		conn.Close(websocket.StatusInternalError, "")

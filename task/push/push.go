@@ -16,7 +16,6 @@ package push
 import (
 	"context"
 	"crypto/x509"
-	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -33,16 +32,16 @@ type Config struct {
 	Timeout time.Duration  // of one call; 0: 15 min. A job's own timeout ends it before
 	RootCAs *x509.CertPool // nil: whom the system trusts
 
-	// ProgressURL is where the target tells progress while it works, told to it with
-	// the receipt; {id} stands for the job's id. Empty: it is told neither.
+	// ProgressURL is where the target tells progress while it works (the pull API's
+	// /api/leases/progress), told to it with a receipt. Empty: it is told neither.
 	ProgressURL string
+	Receipt     func(*forebay.Delivery) string // as that API reads it; nil: the engine's own
 }
 
 // Handler pushes jobs to one address.
 type Handler struct {
-	client   *Client
-	url      string
-	progress string
+	client *Client
+	cfg    Config
 }
 
 var _ worker.JobHandler = (*Handler)(nil)
@@ -59,7 +58,10 @@ func New(cfg Config) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Handler{client: c, url: cfg.URL, progress: cfg.ProgressURL}, nil
+	if cfg.Receipt == nil {
+		cfg.Receipt = func(d *forebay.Delivery) string { return string(d.Receipt) }
+	}
+	return &Handler{client: c, cfg: cfg}, nil
 }
 
 // Close ends connections that wait for further use.
@@ -71,15 +73,14 @@ func (h *Handler) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
-	if h.progress != "" {
-		call.ProgressURL = strings.ReplaceAll(h.progress, "{id}", j.ID)
-		call.Receipt = string(j.Receipt)
+	if h.cfg.ProgressURL != "" {
+		call.ProgressURL, call.Receipt = h.cfg.ProgressURL, h.cfg.Receipt(&j.Delivery)
 	}
 	body, err := call.JSON()
 	if err != nil {
 		return nil, err
 	}
-	answer, err := h.client.Post(ctx, h.url, j.Key(), body)
+	answer, err := h.client.Post(ctx, h.cfg.URL, j.Key(), body)
 	if err != nil {
 		return nil, err
 	}

@@ -95,14 +95,14 @@ func TestAJobIsPostedSignedAndItsAnswerIsTheResult(t *testing.T) {
 		io.WriteString(w, `{"synced": 3}`)
 	})
 	var l told
-	h := handler(t, push.Config{URL: address + "/jobs", Secrets: []string{second}, ProgressURL: "http://here/api/jobs/{id}/progress"})
+	h := handler(t, push.Config{URL: address + "/jobs", Secrets: []string{second}, ProgressURL: "http://here/api/leases/progress"})
 	result, err := h.HandleJob(t.Context(), l.job(`{"user": 7}`))
 	if err != nil || string(result) != `{"synced": 3}` {
 		t.Fatalf("got %s, %v", result, err)
 	}
 	want := map[string]any{
 		"jobId": "job-1", "name": "crm-sync", "queue": "jobs", "attempt": 2.0, "data": map[string]any{"user": 7.0},
-		"deadline": "2026-05-04T03:02:01Z", "progressUrl": "http://here/api/jobs/job-1/progress", "receipt": "r-1",
+		"deadline": "2026-05-04T03:02:01Z", "progressUrl": "http://here/api/leases/progress", "receipt": "r-1",
 	}
 	if a, b := asJSON(t, got), asJSON(t, want); a != b {
 		t.Errorf("body\n%s\nwant\n%s", a, b)

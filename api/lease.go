@@ -125,7 +125,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 func leaseOf(d *forebay.Delivery) Lease {
 	v := Lease{
-		Receipt: receiptOf(d), JobID: d.ID, Queue: d.Queue, Name: d.Kind, Headers: d.Headers, Attempt: d.Attempt,
+		Receipt: Receipt(d), JobID: d.ID, Queue: d.Queue, Name: d.Kind, Headers: d.Headers, Attempt: d.Attempt,
 		Deliveries: d.Deliveries, SentAt: d.SentAt, LeaseUntil: d.LeaseUntil, Failures: d.Failures,
 	}
 	if json.Valid(d.Payload) {

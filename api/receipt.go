@@ -24,7 +24,9 @@ type receipt struct {
 	Deadline   time.Time       `json:"e,omitzero"`
 }
 
-func receiptOf(d *forebay.Delivery) string {
+// Receipt is the receipt of a delivery as the API gives it: with what it takes to
+// decide about the delivery without asking for it again.
+func Receipt(d *forebay.Delivery) string {
 	r := receipt{Receipt: d.Receipt, ID: d.ID, Queue: d.Queue, Kind: d.Kind, Attempt: d.Attempt, Deliveries: d.Deliveries, Limits: d.Limits, Sent: d.SentAt}
 	if o := d.Job; o != nil {
 		r.Job, r.Backoff, r.Owner, r.Deadline = true, o.Backoff, o.Owner, o.Deadline

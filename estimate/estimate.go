@@ -63,6 +63,21 @@ type kind struct {
 	quick   sketch // real by expected time, of jobs that were to begin soon
 	queued  sketch // the same, of those that were to wait longer than to run
 	samples int
+
+	ends ends // of the sketches, as of so many samples
+	as   int
+}
+
+// ends are the quantiles that ranges are made of.
+type ends struct{ run, quick, queued [3]float64 }
+
+// quantiles cost more than counting does, so they may be a few samples old.
+func (k *kind) quantiles() *ends {
+	if k.as == 0 || k.samples-k.as >= min(16, 1+k.samples/50) {
+		k.as = k.samples
+		k.ends = ends{k.run.ends(), k.quick.ends(), k.queued.ends()}
+	}
+	return &k.ends
 }
 
 // job in flight.
@@ -154,12 +169,15 @@ func (e *Estimator) Remaining(p Pending, now time.Time) Range {
 
 // restOfRun is of a job that runs since so many seconds.
 func (e *Estimator) restOfRun(id key, elapsed, percent float64) Range {
-	k := e.known(id)
+	k := e.kinds[id]
 	if percent >= 5 && percent <= 100 && elapsed >= 1 {
-		left := elapsed * (100 - percent) / percent
-		return seconds(left/2, left, 2*left, max(1, k.samples))
+		left, samples := elapsed*(100-percent)/percent, 1
+		if k != nil {
+			samples = max(samples, k.samples)
+		}
+		return seconds(left/2, left, 2*left, samples)
 	}
-	if k.samples == 0 {
+	if k == nil || k.samples == 0 {
 		return Range{}
 	}
 	if k.run.tail(0.5, elapsed) == 0 { // nothing ran that long yet
@@ -171,23 +189,22 @@ func (e *Estimator) restOfRun(id key, elapsed, percent float64) Range {
 
 // estimate of a job with so many ahead of it.
 func (e *Estimator) estimate(id key, ahead int64) (r Range, expected float64, queued bool) {
-	k := e.known(id)
-	if k.samples == 0 {
+	k := e.kinds[id]
+	if k == nil || k.samples == 0 {
 		return Range{}, 0, false
 	}
-	run := k.run.quantile(0.5)
+	q := k.quantiles()
+	run := q.run[1]
 	wait := e.queue(id.queue).wait(ahead, run)
 	expected, queued = max(wait+run, binFirst), wait > run
-	ratios := &k.quick
+	ratios, known := q.quick, k.quick.total
 	if queued {
-		ratios = &k.queued
+		ratios, known = q.queued, k.queued.total
 	}
-	if ratios.total >= enoughRatio {
-		r = seconds(expected*ratios.quantile(lowEnd), expected*ratios.quantile(0.5), expected*ratios.quantile(highEnd), k.samples)
-	} else {
-		r = seconds(wait/2+k.run.quantile(lowEnd)/2, expected, 2*wait+2*k.run.quantile(highEnd), k.samples)
+	if known >= enoughRatio {
+		return seconds(expected*ratios[0], expected*ratios[1], expected*ratios[2], k.samples), expected, queued
 	}
-	return r, expected, queued
+	return seconds(wait/2+q.run[0]/2, expected, 2*wait+2*q.run[2], k.samples), expected, queued
 }
 
 // wait of a job until its hand-out, in seconds.

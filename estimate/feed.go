@@ -93,8 +93,8 @@ func (e *Estimator) completed(q *queue, ev *forebay.HistoryEvent) {
 	delete(e.jobs, ev.Job)
 	k := e.kind(j.key)
 	if !j.started.IsZero() {
-		k.run.add(max(0, ev.At.Sub(j.started).Seconds()), window)
 		k.samples++
+		k.run.add(max(0, ev.At.Sub(j.started).Seconds()), window)
 	}
 	if j.expected == 0 {
 		return
@@ -170,12 +170,4 @@ func (e *Estimator) kind(k key) *kind {
 		e.kinds[k] = new(kind)
 	}
 	return e.kinds[k]
-}
-
-// known of a kind, without making one.
-func (e *Estimator) known(k key) *kind {
-	if known := e.kinds[k]; known != nil {
-		return known
-	}
-	return new(kind)
 }

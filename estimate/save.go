@@ -81,7 +81,7 @@ func (e *Estimator) Load(data []byte) error {
 	}
 	for _, one := range s.Kinds {
 		k := e.kind(e.key(one.Queue, one.Kind))
-		k.samples = max(0, one.Samples)
+		k.samples, k.as = max(0, one.Samples), 0
 		k.run, k.quick, k.queued = one.Run.unpack(), one.Quick.unpack(), one.Queued.unpack()
 	}
 	return nil

@@ -38,6 +38,11 @@ func (s *sketch) add(v float64, window float32) {
 // quantile of the samples; 0 where there are none.
 func (s *sketch) quantile(q float64) float64 { return s.tail(q, 0) }
 
+// ends are the low end, the middle and the high end of the stated share.
+func (s *sketch) ends() [3]float64 {
+	return [3]float64{s.quantile(lowEnd), s.quantile(0.5), s.quantile(highEnd)}
+}
+
 // tail is the quantile of those samples only that are above a value; 0: none is.
 func (s *sketch) tail(q, above float64) float64 {
 	from, total := 0, s.total

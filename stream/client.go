@@ -26,10 +26,8 @@ type client struct {
 
 	mu      sync.Mutex
 	writing bool
-	gone    bool // cut, or a write failed
+	hurry   bool // the server ends: no write may take longer than hurryTime
 }
-
-var errGone = errors.New("the stream was cut")
 
 // begin sends the header and the time after which to come again.
 func (c *client) begin() error {
@@ -89,10 +87,10 @@ func (c *client) flush() error {
 func (c *client) deadline(writing bool, d time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone {
-		return errGone
-	}
 	c.writing = writing
+	if c.hurry {
+		d = min(d, hurryTime)
+	}
 	var at time.Time
 	if d > 0 {
 		at = time.Now().Add(d) // the kernel's clock, whatever that of the tests is
@@ -103,12 +101,13 @@ func (c *client) deadline(writing bool, d time.Duration) error {
 // finish bounds what the server has to write after the handler has returned.
 func (c *client) finish() { _ = c.deadline(false, time.Second) }
 
-// cut ends a write that is under way; without one, the handler ends by itself.
+// cut lets a write that is under way end, or fail, soon; without one, the handler
+// ends by itself.
 func (c *client) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.hurry = true
 	if c.writing {
-		c.gone = true
-		_ = c.rc.SetWriteDeadline(time.Unix(1, 0)) // one that cannot be set was never written to
+		_ = c.rc.SetWriteDeadline(time.Now().Add(hurryTime)) // it was set before
 	}
 }

@@ -42,8 +42,9 @@ import (
 const (
 	pingEvery    = 15 * time.Second
 	writeTime    = 10 * time.Second // of one write
-	recheckEvery = time.Minute      // whether the caller may still look
-	reconnect    = 2 * time.Second  // jittered by half of it, so that a restart is no stampede
+	hurryTime    = 100 * time.Millisecond
+	recheckEvery = time.Minute     // whether the caller may still look
+	reconnect    = 2 * time.Second // jittered by half of it, so that a restart is no stampede
 )
 
 // Config of Streams. Broker and Watcher are needed.

@@ -34,9 +34,9 @@
 // All of package engine, with the optional abilities. With DurabilityFull an
 // answer means that fdatasync has returned. Memory is bounded by what is handed
 // out and by the bounds named in the files above, not by the backlog. A damaged
-// record loses itself only, and what is lost is told. Not noticed is a changed bit
-// that SQLite holds for valid outside of records, which alone carry checksums: in
-// the time of a retry, or in a bitmap of what is settled.
+// record loses itself only, and what is lost is told. Records, what is settled, and
+// who waits or was handed out carry checksums (sum.go). Without one are the names and
+// limits of queues, what dedup remembers, and a block's time.
 //
 // # What it refuses
 //

@@ -182,20 +182,25 @@ func (l *loop) meta(key int64) (*block, error) {
 	if b := l.blocks.byKey[key]; b != nil {
 		return b, nil
 	}
-	b := &block{key: key}
+	b, found := &block{key: key}, false
 	err := l.db.each("SELECT n, sent_at, bytes FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
+		found = true
 		b.n, b.sentAt, b.bytes = int(s.ColumnInt64(0)), s.ColumnInt64(1), s.ColumnInt64(2)
 		return nil
 	}, key)
 	if err != nil {
 		return nil, err
 	}
-	if b.n <= 0 || b.n > blockMessages {
+	if !found {
 		return nil, nil
 	}
+	if b.n <= 0 || b.n > blockMessages {
+		return nil, forebay.Errorf(forebay.CodeDamaged, "sqlite: block", "block %d says that it has %d messages", key, b.n)
+	}
 	err = l.db.each("SELECT settled FROM part WHERE key = ?", func(s *sqlite.Stmt) error {
-		b.settled = readBitmap(columnBytes(s, 0))
-		return nil
+		var err error
+		b.settled, err = marksOf(key, columnBytes(s, 0))
+		return err
 	}, key)
 	if err != nil {
 		return nil, err
@@ -244,8 +249,9 @@ func (l *loop) isStored(key int64, idx int) (bool, error) {
 	}
 	var settled bitmap
 	err = l.db.each("SELECT settled FROM part WHERE key = ?", func(s *sqlite.Stmt) error {
-		settled = readBitmap(columnBytes(s, 0))
-		return nil
+		var err error
+		settled, err = marksOf(key, columnBytes(s, 0))
+		return err
 	}, key)
 	return err == nil && !settled.has(idx), err
 }

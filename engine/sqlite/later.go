@@ -175,18 +175,18 @@ func readRef(s *sqlite.Stmt) *ref {
 
 // keep stores a message's place in again. Failures that are nil stay as they are.
 func (t *tx) keep(q *queue, r *ref, failures []byte) error {
-	if failures != nil {
-		return t.exec(`INSERT INTO again (key, idx, queue, due, ord, sent_at, attempts, deliveries, grp, lim, failures)
-			VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET
-			due = ?4, attempts = ?7, deliveries = ?8, failures = ?11`,
-			r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries),
-			int64(r.group), int64(r.limitKey), string(failures))
+	n := [10]int64{r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries), int64(r.group), int64(r.limitKey)}
+	args := make([]any, 0, 12)
+	for _, v := range n {
+		args = append(args, v)
 	}
-	return t.exec(`INSERT INTO again (key, idx, queue, due, ord, sent_at, attempts, deliveries, grp, lim)
-		VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO UPDATE SET
-		due = ?4, attempts = ?7, deliveries = ?8`,
-		r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries),
-		int64(r.group), int64(r.limitKey))
+	args = append(args, againSum(n))
+	const insert = "INSERT INTO again (" + againColumns + ", sum, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
+	const update = ") ON CONFLICT DO UPDATE SET queue = ?3, due = ?4, ord = ?5, sent_at = ?6, attempts = ?7, deliveries = ?8, grp = ?9, lim = ?10, sum = ?11"
+	if failures != nil {
+		return t.exec(insert+"?12"+update+", failures = ?12", append(args, string(failures))...)
+	}
+	return t.exec(insert+"'[]'"+update, args...)
 }
 
 // unkeep removes a message's row, or else the next start does.

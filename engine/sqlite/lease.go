@@ -57,7 +57,7 @@ func (l *loop) hold(t *tx, ls *lease) {
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }
 	l.timers.set(&ls.timer, ls.until)
 	t.extra = true
-	t.note(t.exec("INSERT INTO lease (id, items) VALUES (?, ?)", ls.id, encodeLease(ls.items)))
+	t.note(t.exec("INSERT INTO lease (id, items) VALUES (?, ?)", ls.id, seal(ls.id, encodeLease(ls.items))))
 }
 
 // writeLease brings the row of a lease up to date with what this transaction
@@ -68,7 +68,7 @@ func (t *tx) writeLease(ls *lease) error {
 	case !ls.holds():
 		return t.exec("DELETE FROM lease WHERE id = ?", ls.id)
 	case ls.released:
-		return t.exec("UPDATE lease SET items = ? WHERE id = ?", encodeLease(ls.items), ls.id)
+		return t.exec("UPDATE lease SET items = ? WHERE id = ?", seal(ls.id, encodeLease(ls.items)), ls.id)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.isMarked, l.loadMeta, l.loadQueues, l.loadParts, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
+		l.isMarked, l.loadMeta, l.loadQueues, l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -107,7 +107,10 @@ func (l *loop) loadBuckets(t *tx) error {
 func (l *loop) loadParts(t *tx) error {
 	var whole []int64
 	err := l.db.each("SELECT key, settled, n, bytes FROM part JOIN block USING (key)", func(s *sqlite.Stmt) error {
-		settled := readBitmap(columnBytes(s, 1))
+		settled, err := marksOf(s.ColumnInt64(0), columnBytes(s, 1))
+		if err != nil {
+			return err
+		}
 		b := block{n: int(s.ColumnInt64(2)), bytes: s.ColumnInt64(3)}
 		if q := l.byID[laneOf(s.ColumnInt64(0))/levels]; q != nil && b.n > 0 {
 			q.total -= int64(settled.count())
@@ -127,8 +130,16 @@ func (l *loop) loadParts(t *tx) error {
 // freeLeases makes the messages wait again that a process held when it died.
 func (l *loop) freeLeases(t *tx) error {
 	var held []leaseItem
-	err := l.db.each("SELECT items FROM lease", func(s *sqlite.Stmt) error {
-		items, _ := decodeLease(columnBytes(s, 0)) // a damaged row costs a count of deliveries only
+	err := l.db.each("SELECT id, items FROM lease", func(s *sqlite.Stmt) error {
+		value, ok := unseal(s.ColumnInt64(0), columnBytes(s, 1))
+		var items []leaseItem
+		if ok {
+			items, ok = decodeLease(value)
+		}
+		if !ok { // a recovery would find it no better
+			l.log.Error("a lease cannot be read: its messages wait again, this delivery is not counted", "lease", s.ColumnInt64(0))
+			return nil
+		}
 		held = append(held, items...)
 		return nil
 	})
@@ -152,17 +163,21 @@ func (l *loop) freeLease(t *tx, it leaseItem) error {
 	if err != nil || b == nil || it.idx >= b.n || b.settled.has(it.idx) {
 		return err
 	}
-	r := &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
+	r, err := l.kept(it.key, it.idx)
+	if err != nil {
+		return err
+	}
+	if r == nil {
+		r = &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
+	}
+	r.deliveries = max(r.deliveries, it.deliveries)
 	r.group, r.limitKey = routing(b.body(it.idx))
 	if r.group != 0 {
 		b.noted.set(it.idx)
 	} else {
 		b.skip.set(it.idx)
 	}
-	return t.exec(`INSERT INTO again (key, idx, queue, due, ord, sent_at, attempts, deliveries, grp, lim)
-		VALUES (?1, ?2, ?3, 0, ?4, ?5, 0, ?6, ?7, ?8)
-		ON CONFLICT DO UPDATE SET deliveries = max(deliveries, ?6)`,
-		r.key, int64(r.idx), q.id, r.ord, r.sentAt, int64(it.deliveries), int64(r.group), int64(r.limitKey))
+	return t.keep(q, r, nil)
 }
 
 // loadAgain takes up what left its lane, but for groups: of those their lane comes

@@ -187,7 +187,7 @@ func tables() []table {
 		{"dedup", []string{"seq"}, []string{"lane", "at", "ids"}},
 		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "data"}},
 		{"part", []string{"key"}, []string{"settled"}},
-		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "failures"}},
+		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "sum", "failures"}},
 		{"lease", []string{"id"}, []string{"items"}},
 		{"dead", []string{"seq"}, []string{"queue", "key", "id", "code", "sent_at", "died_at", "attempts", "deliveries", "cause", "failures", "body"}},
 		{"doc", []string{"rev"}, []string{"collection", "key", "expires", "value"}},
@@ -239,6 +239,10 @@ func (c *copier) table(t table) error {
 			lost++
 			continue
 		}
+		if row != nil && !rowWhole(t, row) {
+			lost++
+			continue
+		}
 		if row == nil {
 			continue // a block that dedup remembers, long settled
 		}
@@ -258,6 +262,24 @@ func (c *copier) table(t table) error {
 		c.rec.Lost = append(c.rec.Lost, fmt.Sprintf("%s: %d of %d rows could not be read", t.name, lost, len(keys)))
 	}
 	return nil
+}
+
+// rowWhole tells whether the checksum of a row is right, if it has one.
+func rowWhole(t table, row []any) bool {
+	switch t.name {
+	case "part", "lease":
+		key, isKey := row[0].(int64)
+		value, isValue := row[1].([]byte)
+		_, ok := unseal(key, value)
+		return isKey && isValue && ok
+	case "again":
+		var n [10]int64
+		for i := range n {
+			n[i], _ = row[i].(int64)
+		}
+		return row[10] == againSum(n)
+	}
+	return true
 }
 
 // recordCount is how many records a block's data has, by the last that is whole.
@@ -350,7 +372,11 @@ func (c *copier) dropSettled() error {
 	}
 	var settled [][2]int64
 	err := c.to.each("SELECT key, idx, settled FROM again JOIN part USING (key)", func(s *sqlite.Stmt) error {
-		key, idx, marks := s.ColumnInt64(0), s.ColumnInt64(1), readBitmap(columnBytes(s, 2))
+		key, idx := s.ColumnInt64(0), s.ColumnInt64(1)
+		marks, err := marksOf(key, columnBytes(s, 2))
+		if err != nil {
+			return err
+		}
 		if marks.has(int(idx) & (blockMessages - 1)) {
 			settled = append(settled, [2]int64{key, idx})
 		}

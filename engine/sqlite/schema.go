@@ -20,18 +20,18 @@ CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, limits TE
 -- Messages of one commit for one lane. key = (queue id × 10 + level) << 40 | seq.
 CREATE TABLE block (key INTEGER PRIMARY KEY, n INTEGER NOT NULL, sent_at INTEGER NOT NULL, bytes INTEGER NOT NULL, data BLOB NOT NULL);
 
--- Which messages of a block are settled. Apart from it, so that settling does not write payloads again.
+-- Which messages of a block are settled, and a checksum (sum.go). Apart from it, so that settling does not write payloads again.
 CREATE TABLE part (key INTEGER PRIMARY KEY, settled BLOB NOT NULL);
 
 -- Messages with a life of their own: delayed, retried, released, or taken by a lease that ran out.
--- due = 0: at once. grp and lim are hashes, 0: none. ord is the time by which it is ordered.
+-- due = 0: at once. grp and lim are hashes, 0: none. ord is the time by which it is ordered. sum: see sum.go.
 CREATE TABLE again (key INTEGER NOT NULL, idx INTEGER NOT NULL, queue INTEGER NOT NULL, due INTEGER NOT NULL, ord INTEGER NOT NULL,
   sent_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL, grp INTEGER NOT NULL, lim INTEGER NOT NULL,
-  failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
+  sum INTEGER NOT NULL, failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
 CREATE INDEX again_due ON again (queue, due, key, idx) WHERE grp = 0;
 CREATE INDEX again_grp ON again (queue, due) WHERE grp <> 0;
 
--- Who holds what. Rows that are found at start belong to a process that died.
+-- Who holds what, and a checksum. Rows that are found at start belong to a process that died.
 CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL);
 
 -- What was sent, to know it again. seq is that of the block.

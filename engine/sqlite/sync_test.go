@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -53,17 +52,7 @@ func TestSyncFails(t *testing.T) {
 func TestSendAfterCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "forebay.db")
 	send(t, open(t, sqlite.Config{Path: path}), messages(1, "a")...)
-	crashed := filepath.Join(t.TempDir(), "forebay.db")
-	for _, suffix := range []string{"", "-wal"} {
-		b, err := os.ReadFile(path + suffix)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(crashed+suffix, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	e := open(t, sqlite.Config{Path: crashed})
+	e := open(t, sqlite.Config{Path: crash(t, path)})
 	release := e.Hold()
 	ctx := context.Background()
 	var done sync.WaitGroup

@@ -192,7 +192,7 @@ func (t *tx) settle(b *block, i int) {
 func (t *tx) writeMarks(b *block, marks *bitmap) error {
 	if marks.count() < b.n || t.l.damaged {
 		return t.exec("INSERT INTO part (key, settled) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET settled = ?2",
-			b.key, marks.bytes(b.n))
+			b.key, seal(b.key, marks.bytes(b.n)))
 	}
 	if b.settled != (bitmap{}) {
 		if err := t.exec("DELETE FROM part WHERE key = ?", b.key); err != nil {

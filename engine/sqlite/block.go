@@ -64,6 +64,7 @@ type block struct {
 	skip    bitmap // not for the lane's cursor: without a group, and it has a row in again
 	noted   bitmap // of a group, so the cursor is to come to it, and it has a row in again
 	leased  int
+	pins    int           // transactions that are about to settle some of it
 	window  bool          // held by its lane
 	recent  *list.Element // held by the cache
 }

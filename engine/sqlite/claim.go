@@ -194,12 +194,17 @@ func (c *claim) endGroups() {
 
 // take leases a message to the claim.
 func (c *claim) take(r ref, b *block) error {
-	k := taken{body: b.body(r.idx), sentAt: b.sentAt, attempts: r.attempts, count: r.deliveries + 1}
+	k := taken{body: b.body(r.idx), sentAt: r.sentAt, attempts: r.attempts, count: r.deliveries + 1}
 	if r.stored && r.attempts > 0 {
 		var err error
 		if k.failures, err = c.l.failures(&r); err != nil {
 			k.failures = "" // the message matters more than its past
 		}
+	}
+	if isJob(k.body) && !c.l.begin(c.t, c.q, &r, k.body) {
+		c.passed++
+		c.drop(&r)
+		return nil
 	}
 	r.deliveries++
 	r.due = 0

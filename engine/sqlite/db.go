@@ -11,7 +11,7 @@ import (
 // db is the one connection that reads and writes. Only the engine's loop uses it.
 type db struct{ conn *sqlite.Conn }
 
-// exec runs a statement that gives no rows. Arguments are int64, string or []byte.
+// exec runs a statement that gives no rows. Arguments are int64, string, []byte or nil.
 func (d db) exec(sql string, args ...any) error {
 	return d.each(sql, nil, args...)
 }
@@ -31,6 +31,8 @@ func (d db) each(sql string, row func(*sqlite.Stmt) error, args ...any) error {
 			stmt.BindText(i+1, v)
 		case []byte:
 			stmt.BindBytes(i+1, v)
+		case nil:
+			stmt.BindNull(i + 1)
 		default:
 			panic(fmt.Sprintf("BUG: argument of type %T", arg))
 		}

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -17,39 +18,69 @@ import (
 
 var errUnreadable = errors.New("the data of the message cannot be read any more")
 
-// bury makes a dead letter of a leased message; errUnreadable: it cannot.
-func (t *tx) bury(q *queue, it *item, cause forebay.Cause) error {
+// bury makes a dead letter of a message, and gives its cause as it is stored;
+// errUnreadable: it cannot.
+func (t *tx) bury(q *queue, r *ref, cause forebay.Cause, attempts int) ([]byte, error) {
 	if cause.At.IsZero() {
 		cause.At = unix(t.now)
 	}
-	why, err := json.Marshal(cause)
-	if err != nil {
-		return err
-	}
-	failures := "[]"
-	if it.stored && it.attempts > 0 {
-		if failures, err = t.l.failures(&it.ref); err != nil {
-			return err
+	if r.job {
+		cause.Attempt = attempts
+		if r.started != 0 {
+			cause.Started = unix(r.started)
 		}
 	}
-	b, err := t.l.readable(it.key)
+	why, err := json.Marshal(cause)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var body []byte
-	if b != nil {
-		body = b.body(it.idx)
-	}
-	if body == nil {
-		return errUnreadable
-	}
-	m, err := decodeBody(body, q.name)
+	failures, err := t.failuresOf(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, cause, failures, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		q.id, it.key, m.ID, cause.Code, it.sentAt, t.now, int64(it.attempts+1), int64(it.deliveries), string(why), failures, body)
+	body, g, err := t.l.bodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	until, keep, progress := any(nil), any(nil), []byte{}
+	if g.dead.Age > 0 {
+		until = t.now + int64(g.dead.Age)
+	}
+	if g.dead.Count > 0 {
+		keep = int64(g.dead.Count)
+	}
+	if r.told != nil && r.told.progress != nil {
+		progress = r.told.progress
+	}
+	if until != nil || keep != nil {
+		t.retain = append(t.retain, retained{q, int64(g.dead.Age)})
+	}
+	return why, t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, started, until, keep, cause, failures, progress, body)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		q.id, r.key, string(g.id), cause.Code, r.sentAt, t.now, int64(attempts), int64(r.deliveries), r.started, until, keep,
+		string(why), failures, progress, body)
+}
+
+// failuresOf gives the causes of a message's earlier attempts, as they are stored.
+func (t *tx) failuresOf(r *ref) (string, error) {
+	if !r.stored || r.attempts == 0 {
+		return "[]", nil
+	}
+	return t.l.failures(r)
+}
+
+// bodyOf gives the body of a message, and what it says; errUnreadable: it is damaged.
+func (l *loop) bodyOf(r *ref) ([]byte, glance, error) {
+	b, err := l.readable(r.key)
+	if err != nil {
+		return nil, glance{}, err
+	}
+	if b == nil || r.idx >= b.n || b.body(r.idx) == nil {
+		return nil, glance{}, errUnreadable
+	}
+	body := b.body(r.idx)
+	g, err := glanceAt(body)
+	return body, g, err
 }
 
 // Dead lists dead letters, newest first.
@@ -169,11 +200,12 @@ func (o *exhume) apply(t *tx) error {
 			continue
 		}
 		if o.replay {
-			m := encode(&d.Message, unix(t.now), nil)
-			if err := t.inherit(&m); err != nil {
+			if err := t.again(q, &d.Message); err != nil {
 				return err
 			}
-			t.add(q, &m)
+		}
+		if d.Message.Job != nil {
+			t.exhumed(q, &d.Message, o.replay)
 		}
 		if err := t.exec("DELETE FROM dead WHERE seq = ?", seq); err != nil {
 			return err
@@ -181,6 +213,39 @@ func (o *exhume) apply(t *tx) error {
 		o.done[seq] = q
 	}
 	return nil
+}
+
+// again sends a dead letter again. A time that has passed meanwhile does not end it
+// at once.
+func (t *tx) again(q *queue, msg *forebay.Message) error {
+	sent := *msg
+	if o := msg.Job; o != nil {
+		fresh := *o
+		for _, at := range []*time.Time{&fresh.Deadline, &fresh.Expires} {
+			if !at.IsZero() && !at.After(unix(t.now)) {
+				*at = time.Time{}
+			}
+		}
+		sent.Job = &fresh
+	}
+	m := encode(&sent, unix(t.now), nil)
+	if err := t.inherit(&m); err != nil {
+		return err
+	}
+	t.add(q, &m)
+	return nil
+}
+
+// exhumed notes that a dead job was sent again, or dropped.
+func (t *tx) exhumed(q *queue, msg *forebay.Message, replay bool) {
+	n := note{typ: evDiscarded, id: []byte(msg.ID), kind: []byte(msg.Kind), queue: q.name}
+	if replay {
+		n.typ, n.state = evReplayed, stWaiting
+		if due := instant(msg.NotBefore); due > t.now {
+			n.state, n.due = stDelayed, due
+		}
+	}
+	t.record(&n)
 }
 
 // inherit takes over the dedup entry of a dead letter: a replay neither begins a

@@ -30,6 +30,12 @@ func keyDigest(key string) digest {
 	return sum(append(append(buf[:0], 'k'), key...))
 }
 
+// queueKeyDigest is for jobs, whose keys are those of their queue.
+func queueKeyDigest(queue, key string) digest {
+	var buf [2 + forebay.MaxQueueBytes + forebay.MaxIDBytes]byte
+	return sum(append(append(append(append(buf[:0], 'q'), queue...), 0), key...))
+}
+
 func sum(b []byte) (d digest) {
 	s := sha256.Sum256(b)
 	copy(d[:], s[:])
@@ -45,6 +51,8 @@ type entry struct {
 	key    digest
 	name   string // the id itself, where a dedup key can lead to it
 	sentAt int64
+
+	replaced bool // its payload, by the message that met it
 }
 
 // entryBytes is the size of an entry without a key, if its window is not a long one.
@@ -233,10 +241,13 @@ func (l *loop) window(w int64) int64 {
 // duplicate finds the earlier message that has the id or the key of m, if any.
 func (t *tx) duplicate(m *encoded) (*entry, error) {
 	first, err := t.first(m.id, false, m.name)
-	if first == nil && err == nil && m.hasKey {
-		first, err = t.first(m.key, true, "")
+	if first != nil || err != nil || !m.hasKey {
+		return first, err
 	}
-	return first, err
+	if m.job != nil {
+		return t.sameKey(m)
+	}
+	return t.first(m.key, true, "")
 }
 
 // first finds the message that holds an id or a dedup key. Entries of ids do not
@@ -261,7 +272,7 @@ func (t *tx) first(d digest, isKey bool, name string) (*entry, error) {
 }
 
 // remember makes m known to later messages of the same transaction.
-func (t *tx) remember(m *encoded, n entry) {
+func (t *tx) remember(m *encoded, n entry, b *builder) {
 	if t.ids == nil {
 		t.ids = make(map[digest]int, t.count)
 		t.entries = make([]entry, 0, t.count)
@@ -272,6 +283,12 @@ func (t *tx) remember(m *encoded, n entry) {
 		t.ids[m.key] = len(t.entries)
 	}
 	t.entries = append(t.entries, n)
+	if m.job != nil && m.hasKey {
+		if t.keyed == nil {
+			t.keyed = map[digest]builtAt{}
+		}
+		t.keyed[m.key] = builtAt{b, len(b.recs) - 1}
+	}
 }
 
 const (

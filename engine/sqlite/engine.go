@@ -28,6 +28,8 @@ type Config struct {
 	DedupRetention time.Duration    // window of messages that name none; 0: forebay.DefaultDedupWindow
 	DedupMax       int              // ids remembered at most, the oldest are forgotten first; 0: 4,000,000
 	DiskReserve    int64            // bytes of disk that Send leaves free for settling; 0: 64 MiB; negative: none
+	HistoryAge     time.Duration    // how long events are kept; 0: 7 days; negative: for ever
+	HistoryMax     int64            // events kept at most; 0: 10,000,000
 	MaxBytes       int64            // size of the database file at most; 0: the disk's
 	Now            func() time.Time // 0: time.Now
 	Logger         *slog.Logger     // nil: silent
@@ -36,6 +38,8 @@ type Config struct {
 const (
 	defaultDedupMax    = 4_000_000
 	defaultDiskReserve = 64 << 20
+	defaultHistoryAge  = 7 * 24 * time.Hour
+	defaultHistoryMax  = 10_000_000
 	queuedCalls        = 4096     // calls that wait for the loop
 	queuedBytes        = 64 << 20 // bytes of messages that wait for the loop
 	groupCalls         = 1024     // calls of one commit
@@ -68,6 +72,7 @@ var (
 	_ engine.Sizer       = (*Engine)(nil)
 	_ engine.Purger      = (*Engine)(nil)
 	_ engine.Checker     = (*Engine)(nil)
+	_ engine.History     = (*Engine)(nil)
 )
 
 // Open opens the engine and creates its file if there is none. What a former
@@ -82,6 +87,12 @@ func Open(cfg Config) (*Engine, error) {
 	}
 	if cfg.DiskReserve == 0 {
 		cfg.DiskReserve = defaultDiskReserve
+	}
+	if cfg.HistoryAge == 0 {
+		cfg.HistoryAge = defaultHistoryAge
+	}
+	if cfg.HistoryMax == 0 {
+		cfg.HistoryMax = defaultHistoryMax
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -29,8 +30,47 @@ func fillGolden(t *testing.T, e *sqlite.Engine) {
 	settle(t, e, forebay.Ack, ds[:2]...)
 	settle(t, e, forebay.Retry, ds[2:4]...)
 	settle(t, e, forebay.Dead, ds[4:6]...)
+	fillJobs(t, e)
 	if err := e.SetLimits(context.Background(), "q", engine.QueueLimits{Active: 100}); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// endings are how the golden jobs ended.
+var endings = []forebay.Settlement{
+	{Verdict: forebay.Ack, Result: []byte(`[1]`)}, {Verdict: forebay.Dead, Cause: forebay.Cause{Code: "x"}},
+	{Verdict: forebay.Cancelled}, {Verdict: forebay.Expired},
+}
+
+// fillJobs puts in jobs of all states.
+func fillJobs(t *testing.T, e *sqlite.Engine) {
+	all := jobs(6, "job")
+	for i := range all {
+		all[i].Queue = "jobs"
+		all[i].Job = &forebay.JobOptions{Tags: []string{"golden"}, Tenant: "t", Deadline: time.Now().Add(30 * 24 * time.Hour)}
+	}
+	all[5].NotBefore = time.Now().Add(24 * time.Hour)
+	send(t, e, all...)
+	ds, err := e.Receive(context.Background(), engine.Receive{Queue: "jobs", Max: len(endings)})
+	if err != nil || len(ds) != len(endings) {
+		t.Fatal(ds, err)
+	}
+	for i, s := range endings {
+		s.Receipt = ds[i].Receipt
+		settleOne(t, e, s)
+	}
+}
+
+func checkJobs(t *testing.T, e *sqlite.Engine) {
+	for i, want := range []forebay.State{forebay.StateCompleted, forebay.StateDead, forebay.StateCancelled, forebay.StateExpired, forebay.StateWaiting} {
+		id := fmt.Sprint("job", i)
+		j := jobOf(t, e, id)
+		if j.State != want || j.Job.Tenant != "t" || j.Job.Tags[0] != "golden" || string(j.Payload) != "payload of "+id {
+			t.Errorf("%+v", j)
+		}
+		if got := story(t, e, id); got[0] != forebay.HistoryAdded || i < 4 && len(got) != 3 {
+			t.Errorf("%s: %v", id, got)
+		}
 	}
 }
 
@@ -69,6 +109,7 @@ func checkGolden(t *testing.T, e *sqlite.Engine) {
 	if l, err := e.QueueLimits(ctx, "q"); err != nil || l.Active != 100 {
 		t.Errorf("limits %+v, %v", l, err)
 	}
+	checkJobs(t, e)
 	letters, err := e.Dead(ctx, engine.DeadQuery{Queue: "q"})
 	if err != nil || len(letters) != 2 {
 		t.Errorf("dead letters %+v, %v", letters, err)

@@ -144,7 +144,7 @@ func (c *blocks) drop(b *block) {
 // release forgets a block that nobody uses.
 func (c *blocks) release(b *block) {
 	switch {
-	case b.window:
+	case b.window || b.pins > 0:
 	case b.recent != nil && b.settled.count() == b.n:
 		c.drop(b)
 	case b.recent == nil && b.leased == 0:

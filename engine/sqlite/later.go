@@ -40,7 +40,7 @@ func (q *queue) loadLater(l *loop) (err error) {
 		return err
 	}
 	q.later.countAt = 0
-	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim FROM again
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
 		WHERE queue = ? AND grp = 0 AND due = 0 ORDER BY due, key, idx`, func(s *sqlite.Stmt) error {
 		q.pushReady(readRef(s))
 		return nil
@@ -106,7 +106,7 @@ func (q *queue) loadDue(l *loop, now int64) error {
 	room := int64(readyAtMost - len(q.ready))
 	loaded := int64(0)
 	due, key, idx := n.due, n.key, n.idx
-	err := l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim FROM again
+	err := l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
 		WHERE queue = ?1 AND grp = 0 AND (due, key, idx) > (?2, ?3, ?4) AND due <= ?5 ORDER BY due, key, idx LIMIT ?6`,
 		func(s *sqlite.Stmt) error {
 			r := readRef(s)
@@ -169,22 +169,22 @@ func readRef(s *sqlite.Stmt) *ref {
 	return &ref{
 		key: s.ColumnInt64(0), idx: int(s.ColumnInt64(1)), due: s.ColumnInt64(2), ord: s.ColumnInt64(3),
 		sentAt: s.ColumnInt64(4), attempts: int(s.ColumnInt64(5)), deliveries: int(s.ColumnInt64(6)),
-		limitKey: uint64(s.ColumnInt64(7)), stored: true,
+		limitKey: uint64(s.ColumnInt64(7)), started: s.ColumnInt64(8), stored: true,
 	}
 }
 
 // keep stores a message's place in again. Failures that are nil stay as they are.
 func (t *tx) keep(q *queue, r *ref, failures []byte) error {
 	n := [10]int64{r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries), int64(r.group), int64(r.limitKey)}
-	args := make([]any, 0, 12)
+	args := make([]any, 0, 13)
 	for _, v := range n {
 		args = append(args, v)
 	}
-	args = append(args, againSum(n))
-	const insert = "INSERT INTO again (" + againColumns + ", sum, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, "
-	const update = ") ON CONFLICT DO UPDATE SET queue = ?3, due = ?4, ord = ?5, sent_at = ?6, attempts = ?7, deliveries = ?8, grp = ?9, lim = ?10, sum = ?11"
+	args = append(args, againSum(n), r.started)
+	const insert = "INSERT INTO again (" + againColumns + ", sum, started, failures) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, "
+	const update = ") ON CONFLICT DO UPDATE SET queue = ?3, due = ?4, ord = ?5, sent_at = ?6, attempts = ?7, deliveries = ?8, grp = ?9, lim = ?10, sum = ?11, started = ?12"
 	if failures != nil {
-		return t.exec(insert+"?12"+update+", failures = ?12", append(args, string(failures))...)
+		return t.exec(insert+"?13"+update+", failures = ?13", append(args, string(failures))...)
 	}
 	return t.exec(insert+"'[]'"+update, args...)
 }
@@ -199,7 +199,7 @@ func (t *tx) unkeep(r *ref) error {
 
 // kept reads the row of a message; nil: it has none.
 func (l *loop) kept(key int64, idx int) (r *ref, err error) {
-	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim FROM again WHERE key = ? AND idx = ?`,
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again WHERE key = ? AND idx = ?`,
 		func(s *sqlite.Stmt) error {
 			r = readRef(s)
 			return nil

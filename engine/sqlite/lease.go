@@ -57,7 +57,7 @@ func (l *loop) hold(t *tx, ls *lease) {
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }
 	l.timers.set(&ls.timer, ls.until)
 	t.extra = true
-	t.note(t.exec("INSERT INTO lease (id, items) VALUES (?, ?)", ls.id, seal(ls.id, encodeLease(ls.items))))
+	t.note(t.exec("INSERT INTO lease (id, items, at) VALUES (?, ?, ?)", ls.id, seal(ls.id, encodeLease(ls.items)), t.now))
 }
 
 // writeLease brings the row of a lease up to date with what this transaction
@@ -82,6 +82,9 @@ func (l *loop) expire(ls *lease, now int64) {
 		switch {
 		case it.state == itemEnded:
 		case it.until > now:
+			next = min(next, it.until)
+		case it.job && l.mustEnd(ls, it, now):
+			it.until = now + int64(endAgain)
 			next = min(next, it.until)
 		default:
 			r := it.ref
@@ -162,6 +165,7 @@ func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease t
 			}
 			it.until = t.now + int64(lease)
 			t.l.timers.sooner(&ls.timer, it.until)
+			errs[i] = it.stopping()
 		}
 		return errs, nil
 	})

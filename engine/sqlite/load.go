@@ -14,7 +14,8 @@ import (
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.isMarked, l.loadMeta, l.loadQueues, l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
+		l.isMarked, l.loadMeta, l.loadQueues, l.loadLedger, l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
+		l.startEnds, l.startRetention,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -130,7 +131,7 @@ func (l *loop) loadParts(t *tx) error {
 // freeLeases makes the messages wait again that a process held when it died.
 func (l *loop) freeLeases(t *tx) error {
 	var held []leaseItem
-	err := l.db.each("SELECT id, items FROM lease", func(s *sqlite.Stmt) error {
+	err := l.db.each("SELECT id, items, at FROM lease", func(s *sqlite.Stmt) error {
 		value, ok := unseal(s.ColumnInt64(0), columnBytes(s, 1))
 		var items []leaseItem
 		if ok {
@@ -140,21 +141,31 @@ func (l *loop) freeLeases(t *tx) error {
 			l.log.Error("a lease cannot be read: its messages wait again, this delivery is not counted", "lease", s.ColumnInt64(0))
 			return nil
 		}
+		for i := range items {
+			items[i].started = s.ColumnInt64(2)
+		}
 		held = append(held, items...)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	stops, err := l.loadStops()
+	if err != nil {
+		return err
+	}
 	for _, it := range held {
-		if err := l.freeLease(t, it); err != nil {
+		if err := l.freeLease(t, it, stops); err != nil {
 			return err
 		}
+	}
+	if err := t.exec("DELETE FROM stop"); err != nil {
+		return err
 	}
 	return t.exec("DELETE FROM lease")
 }
 
-func (l *loop) freeLease(t *tx, it leaseItem) error {
+func (l *loop) freeLease(t *tx, it leaseItem, stops map[[2]int64]string) error {
 	q := l.byID[laneOf(it.key)/levels]
 	if q == nil || it.idx >= blockMessages {
 		return nil
@@ -170,8 +181,18 @@ func (l *loop) freeLease(t *tx, it leaseItem) error {
 	if r == nil {
 		r = &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
 	}
-	r.deliveries = max(r.deliveries, it.deliveries)
-	r.group, r.limitKey = routing(b.body(it.idx))
+	if r.stored && r.deliveries >= it.deliveries {
+		return nil // its lease was over: it waits again already
+	}
+	body := b.body(it.idx)
+	r.group, r.limitKey = routing(body)
+	r.deliveries, r.due, r.started = it.deliveries, 0, it.started
+	if isJob(body) {
+		if ended, err := l.freeJob(t, q, r, body, stops); ended || err != nil {
+			return err
+		}
+	}
+	r.stored = true
 	if r.group != 0 {
 		b.noted.set(it.idx)
 	} else {

@@ -75,6 +75,15 @@ type loop struct {
 	seqKept    int64 // seqs below it are reserved in the store
 	dedup      dedup
 
+	history      history
+	ends         ends
+	retention    retention
+	finishedSeq  int64  // of the next row
+	finishedKept int64  // seqs below it are reserved in the store
+	own          []op   // of the engine itself, for this cycle
+	scratch      []byte // for one record at a time
+	args         []any  // of one statement at a time
+
 	spaceAt   int64 // when free disk was looked at last
 	spaceErr  error
 	refusing  bool  // the store refuses writes
@@ -98,7 +107,7 @@ func (l *loop) run() {
 			break
 		}
 	}
-	l.e.result = errors.Join(l.keepBuckets(), l.close())
+	l.e.result = errors.Join(l.keepBuckets(), l.keepSeqs(), l.close())
 }
 
 // mostYields is how often gather lets others run before it takes it that no more
@@ -210,6 +219,7 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 	calls := make([]*call, 0, len(reqs))
 	l.timers.run(t.now)
 	l.keepExpired(t)
+	calls = l.takeOwn(calls)
 	for _, r := range reqs {
 		switch r := r.(type) {
 		case *call:
@@ -252,6 +262,7 @@ func (l *loop) commit(t *tx, calls []*call) error {
 		for _, c := range calls {
 			c.op.publish(t)
 		}
+		t.moved.publish(t)
 		l.flusher.answer(calls, t.wrote)
 		return nil
 	}

@@ -62,6 +62,10 @@ func emptyLoop(e *Engine) *loop {
 		leases: map[int64]*lease{}, unreadable: map[int64]bool{},
 	}
 	l.blocks.byKey = map[int64]*block{}
+	l.history.more = make(chan struct{})
+	l.ends.timer.fire = l.fireEnds
+	l.retention.check = map[*queue]struct{}{}
+	l.retention.timer.fire = l.fireRetention
 	l.dedup.max = e.cfg.DedupMax
 	l.dedup.timer.fire = func(int64) {}
 	l.sleeper = time.NewTimer(0)

@@ -31,6 +31,8 @@ type queue struct {
 
 	total, active, delayed, dead, bytes  int64
 	sent, duplicate, conflict, completed int64
+	cancelled, expired                   int64 // since the engine was opened
+	tally                                tally // of finished jobs
 }
 
 // maxParked bounds the messages that wait in memory for their group or limit key.
@@ -43,7 +45,18 @@ type ref struct {
 	idx                   int
 	attempts, deliveries  int
 	group, limitKey       uint64
-	stored                bool // it has a row in again
+	stored                bool  // it has a row in again
+	job                   bool  // it is one; known of what is leased
+	started               int64 // when it was handed out last; 0: never
+	told                  *told // nil: nothing
+}
+
+// told is what is known of an active job in memory only. Its progress stays while it
+// waits for a retry, as long as memory does.
+type told struct {
+	progress []byte // JSON; nil: none
+	stop     bool   // somebody asked it to
+	reason   string // why
 }
 
 // order is the time by which messages of all levels are compared.

@@ -28,6 +28,7 @@ const (
 	hasDedupKey             // dedup key
 	hasLimits               // attempts, deliveries, dedup window
 	hasHeaders
+	hasJob     // u64 hash of the tenant, and the options
 	flagsKnown = 1<<iota - 1
 )
 
@@ -41,7 +42,7 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 	at := len(b)
 	b = append(b, 0, byte(m.Priority))
 	flag := func(f byte) { b[at] |= f }
-	if m.Group != "" {
+	if group != 0 {
 		flag(hasGroup)
 		b = binary.LittleEndian.AppendUint64(b, group)
 	}
@@ -49,9 +50,13 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 		flag(hasLimitKey)
 		b = binary.LittleEndian.AppendUint64(b, limitKey)
 	}
+	if m.Job != nil {
+		flag(hasJob)
+		b = binary.LittleEndian.AppendUint64(b, tenantHash(m.Job.Tenant))
+	}
 	b = appendString(b, m.ID)
 	b = appendString(b, m.Kind)
-	if m.Group != "" {
+	if group != 0 {
 		b = appendString(b, m.Group)
 	}
 	if m.LimitKey != "" {
@@ -75,6 +80,9 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 		flag(hasHeaders)
 		b = appendHeaders(b, m.Headers)
 	}
+	if m.Job != nil {
+		b = appendOptions(b, m.Job)
+	}
 	return append(b, m.Payload...)
 }
 
@@ -82,6 +90,9 @@ func appendBody(b []byte, m *forebay.Message, group, limitKey uint64) []byte {
 func bodyRoom(m *forebay.Message) int {
 	const numbers = 2 + 2*8 + 4*binary.MaxVarintLen64 + 6*3 // lengths of strings take three bytes at most
 	n := numbers + len(m.ID) + len(m.Kind) + len(m.Group) + len(m.LimitKey) + len(m.DedupKey) + len(m.Payload)
+	if m.Job != nil {
+		n += 8 + optionsRoom(m.Job)
+	}
 	for name, value := range m.Headers {
 		n += 2*3 + len(name) + len(value)
 	}
@@ -201,6 +212,9 @@ func decodeBody(body []byte, queue string) (forebay.Message, error) {
 	if flags&hasLimitKey != 0 {
 		r.u64()
 	}
+	if flags&hasJob != 0 {
+		r.u64()
+	}
 	m.ID, m.Kind = r.string(), r.string()
 	if flags&hasGroup != 0 {
 		m.Group = r.string()
@@ -220,6 +234,9 @@ func decodeBody(body []byte, queue string) (forebay.Message, error) {
 	}
 	if flags&hasHeaders != 0 {
 		m.Headers = readHeaders(&r)
+	}
+	if flags&hasJob != 0 {
+		m.Job = r.options()
 	}
 	if r.bad || flags > flagsKnown {
 		return forebay.Message{}, errBody

@@ -187,9 +187,14 @@ func tables() []table {
 		{"dedup", []string{"seq"}, []string{"lane", "at", "ids"}},
 		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "data"}},
 		{"part", []string{"key"}, []string{"settled"}},
-		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "sum", "failures"}},
-		{"lease", []string{"id"}, []string{"items"}},
-		{"dead", []string{"seq"}, []string{"queue", "key", "id", "code", "sent_at", "died_at", "attempts", "deliveries", "cause", "failures", "body"}},
+		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "sum", "started", "failures"}},
+		{"lease", []string{"id"}, []string{"items", "at"}},
+		{"dead", []string{"seq"}, []string{"queue", "key", "id", "code", "sent_at", "died_at", "attempts", "deliveries", "started", "until", "keep", "cause", "failures", "progress", "body"}},
+		{"finished", []string{"seq"}, []string{"queue", "at", "ord", "until", "last", "states", "data"}},
+		{"ledger", []string{"queue"}, []string{"ord", "completed", "cancelled", "expired"}},
+		{"stop", []string{"key", "idx"}, []string{"at", "reason"}},
+		{"history", []string{"seq"}, []string{"n", "at", "bytes", "jobs", "data"}},
+		{"history_state", []string{"id"}, []string{"epoch", "gone", "n", "bytes"}},
 		{"doc", []string{"rev"}, []string{"collection", "key", "expires", "value"}},
 		{"damaged", []string{"seq"}, []string{"at", "queue", "key", "idx", "reason", "data"}},
 	}
@@ -339,6 +344,8 @@ func values(s *sqlite.Stmt) []any {
 			row[i] = s.ColumnInt64(i)
 		case sqlite.TypeText:
 			row[i] = s.ColumnText(i)
+		case sqlite.TypeNull:
+			row[i] = nil
 		default:
 			row[i] = columnBytes(s, i)
 		}
@@ -354,11 +361,14 @@ func (c *copier) mend() error {
 	if err == nil {
 		err = c.dropSettled()
 	}
+	if err == nil {
+		err = c.mendLedger()
+	}
 	if err != nil {
 		return err
 	}
 	err = c.to.exec(`INSERT INTO queue (id, name) SELECT id, 'recovered-' || id FROM (
-		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead) WHERE id NOT IN (SELECT id FROM queue)`)
+		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead UNION SELECT queue FROM finished) WHERE id NOT IN (SELECT id FROM queue)`)
 	if err != nil {
 		return err
 	}

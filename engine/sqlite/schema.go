@@ -27,23 +27,52 @@ CREATE TABLE part (key INTEGER PRIMARY KEY, settled BLOB NOT NULL);
 -- due = 0: at once. grp and lim are hashes, 0: none. ord is the time by which it is ordered. sum: see sum.go.
 CREATE TABLE again (key INTEGER NOT NULL, idx INTEGER NOT NULL, queue INTEGER NOT NULL, due INTEGER NOT NULL, ord INTEGER NOT NULL,
   sent_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL, grp INTEGER NOT NULL, lim INTEGER NOT NULL,
-  sum INTEGER NOT NULL, failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
+  sum INTEGER NOT NULL, started INTEGER NOT NULL, failures TEXT NOT NULL DEFAULT '[]', PRIMARY KEY (key, idx)) WITHOUT ROWID;
 CREATE INDEX again_due ON again (queue, due, key, idx) WHERE grp = 0;
 CREATE INDEX again_grp ON again (queue, due) WHERE grp <> 0;
 
 -- Who holds what, and a checksum. Rows that are found at start belong to a process that died.
-CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL);
+CREATE TABLE lease (id INTEGER PRIMARY KEY, items BLOB NOT NULL, at INTEGER NOT NULL);
 
 -- What was sent, to know it again. seq is that of the block.
 CREATE TABLE dedup (seq INTEGER PRIMARY KEY, lane INTEGER NOT NULL, at INTEGER NOT NULL, ids BLOB NOT NULL);
 
 CREATE TABLE dead (seq INTEGER PRIMARY KEY AUTOINCREMENT, queue INTEGER NOT NULL, key INTEGER NOT NULL, id TEXT NOT NULL, code TEXT NOT NULL,
   sent_at INTEGER NOT NULL, died_at INTEGER NOT NULL, attempts INTEGER NOT NULL, deliveries INTEGER NOT NULL,
-  cause TEXT NOT NULL, failures TEXT NOT NULL, body BLOB NOT NULL);
+  started INTEGER NOT NULL, until INTEGER, keep INTEGER, cause TEXT NOT NULL, failures TEXT NOT NULL, progress BLOB NOT NULL, body BLOB NOT NULL);
 CREATE INDEX dead_queue ON dead (queue, seq);
 CREATE INDEX dead_key ON dead (key); -- of the block it was in: its dedup record stays as long as it does
 CREATE INDEX dead_id ON dead (id);
 CREATE INDEX dead_code ON dead (code, seq);
+CREATE INDEX dead_until ON dead (until) WHERE until IS NOT NULL; -- it leaves then
+CREATE INDEX dead_keep ON dead (queue, keep, seq) WHERE keep IS NOT NULL; -- it leaves when it is not among so many of the queue's newest
+
+-- Jobs that are completed, cancelled or expired: those of one commit and queue that are kept alike. states has a byte
+-- for each, 0: removed. The last of them is the ord-th that has finished in its queue. They leave at until, or
+-- when the last-th has finished.
+CREATE TABLE finished (seq INTEGER PRIMARY KEY, queue INTEGER NOT NULL, at INTEGER NOT NULL, ord INTEGER NOT NULL,
+  until INTEGER, last INTEGER, states BLOB NOT NULL, data BLOB NOT NULL);
+CREATE INDEX finished_queue ON finished (queue, seq);
+CREATE INDEX finished_until ON finished (until) WHERE until IS NOT NULL;
+CREATE INDEX finished_last ON finished (queue, last) WHERE last IS NOT NULL;
+
+-- Where a finished job is, by its id: at = seq << 10 | idx. h grows with time where ids do.
+CREATE TABLE finished_id (h INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (h, at)) WITHOUT ROWID;
+
+-- How many jobs of a queue have finished ever, and how many of each state are kept.
+CREATE TABLE ledger (queue INTEGER PRIMARY KEY, ord INTEGER NOT NULL, completed INTEGER NOT NULL, cancelled INTEGER NOT NULL, expired INTEGER NOT NULL);
+
+-- Active jobs that were asked to stop.
+CREATE TABLE stop (key INTEGER NOT NULL, idx INTEGER NOT NULL, at INTEGER NOT NULL, reason TEXT NOT NULL, PRIMARY KEY (key, idx)) WITHOUT ROWID;
+
+-- When jobs expire (kind 0), or reach their deadline (kind 1).
+CREATE TABLE ends (at INTEGER NOT NULL, key INTEGER NOT NULL, idx INTEGER NOT NULL, kind INTEGER NOT NULL, PRIMARY KEY (at, key, idx, kind)) WITHOUT ROWID;
+
+-- What happened to jobs: the events of one commit. seq is that of the first. jobs has 8 bytes of a hash for each.
+CREATE TABLE history (seq INTEGER PRIMARY KEY, n INTEGER NOT NULL, at INTEGER NOT NULL, bytes INTEGER NOT NULL, jobs BLOB NOT NULL, data BLOB NOT NULL);
+
+-- One row: what the history holds, and the seq of the last event that has left it.
+CREATE TABLE history_state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL, gone INTEGER NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL);
 
 -- What could not be read any more, kept for people to look at.
 CREATE TABLE damaged (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, queue INTEGER NOT NULL, key INTEGER NOT NULL,

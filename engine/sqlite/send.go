@@ -25,6 +25,17 @@ type encoded struct {
 	hasKey   bool
 	print    uint64
 	window   int64
+	job      *newJob // nil: it is none
+	was      *ref    // of a job that is moved: how it waits
+	failures []byte  // of such
+}
+
+// newJob is what the loop needs to know of a job that is sent.
+type newJob struct {
+	kind              string
+	mode              forebay.DedupMode
+	expires, deadline int64  // 0: none
+	payload           []byte // at the end of the body
 }
 
 // entry is what dedup remembers of the message.
@@ -60,7 +71,13 @@ func encode(m *forebay.Message, now time.Time, bodies []byte) encoded {
 	if m.DedupKey != "" {
 		n.hasKey, n.key = true, keyDigest(m.DedupKey)
 	}
+	if m.Job != nil {
+		n.asJob(m)
+	}
 	n.body = appendBody(bodies, m, n.group, n.limitKey)[len(bodies):]
+	if n.job != nil {
+		n.job.payload = n.body[len(n.body)-len(m.Payload):]
+	}
 	return n
 }
 
@@ -141,7 +158,8 @@ func (o *send) apply(t *tx) error {
 		res := &o.results[o.at[i]]
 		*res = forebay.SendResult{ID: m.name}
 		if n != nil {
-			res.ID, res.Duplicate, res.Conflict = n.name, true, n.print != m.print
+			res.ID, res.Duplicate, res.Replaced = n.name, true, n.replaced
+			res.Conflict = n.print != m.print && !n.replaced
 		}
 		o.counts = append(o.counts, sent{q, res.Duplicate, res.Conflict})
 	}
@@ -176,5 +194,8 @@ func (t *tx) send(m *encoded) (*entry, error) {
 		return nil, err
 	}
 	t.add(q, m)
+	if m.job != nil {
+		t.added(q, m)
+	}
 	return nil, nil
 }

@@ -20,7 +20,8 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 	valid := false
 	for i := range s {
 		o.errs[i] = checkSettlement(&s[i])
-		o.in[i].Next, o.in[i].Cause.Detail = nil, maps.Clone(s[i].Cause.Detail)
+		o.in[i].Next, o.in[i].Cause.Detail, o.in[i].Result = nil, maps.Clone(s[i].Cause.Detail), slices.Clone(s[i].Result)
+		o.bytes += int64(len(s[i].Result))
 		for j := range s[i].Next {
 			m := &s[i].Next[j]
 			if o.errs[i] == nil {
@@ -52,14 +53,14 @@ func checkSettlement(s *forebay.Settlement) error {
 		return err
 	}
 	switch {
-	case s.Verdict < forebay.Ack || s.Verdict > forebay.Dead:
+	case s.Verdict < forebay.Ack || s.Verdict > forebay.Expired:
 		return bad("verdict", "unknown: %s", s.Verdict)
 	case s.After < 0 || s.After > forebay.MaxDelay:
 		return bad("after", "must be 0 to %s", forebay.MaxDelay)
 	case len(s.Next) > engine.MaxSend:
 		return bad("next", "more than %d messages", engine.MaxSend)
 	}
-	return nil
+	return engine.CheckResult(s.Result)
 }
 
 // settle is the op of Settle.
@@ -125,39 +126,49 @@ func (t *tx) touch(ls *lease) {
 
 // one writes what becomes of one message.
 func (o *settle) one(t *tx, s *forebay.Settlement, d *settled) error {
-	q, r := d.ls.q, d.it.ref
+	q, it := d.ls.q, d.it
+	if it.job {
+		return t.settleJob(q, s, d)
+	}
 	switch s.Verdict {
-	case forebay.Ack:
-		return t.finish(d.it)
+	case forebay.Ack, forebay.Cancelled, forebay.Expired:
+		return t.finish(it)
 	case forebay.Dead:
-		if err := t.bury(q, d.it, s.Cause); err != nil {
+		if _, err := t.bury(q, &it.ref, s.Cause, it.attempts+1); err != nil {
 			return err
 		}
-		return t.finish(d.it)
+		return t.finish(it)
 	}
+	_, err := t.back(q, s, d)
+	return err
+}
+
+// back lets a message wait again. It gives the cause of a Retry, as it is stored.
+func (t *tx) back(q *queue, s *forebay.Settlement, d *settled) (cause []byte, err error) {
+	r := d.it.ref
 	d.back = &r
 	if r.due = 0; s.After > 0 {
 		r.due = t.now + int64(s.After)
 	}
 	if s.Verdict == forebay.Release {
 		r.deliveries-- // this one
-		return t.release(q, d.ls, &r)
+		return nil, t.release(q, d, &r)
 	}
 	r.attempts++
-	failures, err := t.failed(&d.it.ref, s.Cause)
+	failures, cause, err := t.failed(&d.it.ref, s.Cause)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.stored = true
-	return t.keep(q, &r, failures)
+	return cause, t.keep(q, &r, failures)
 }
 
 // release gives a hand-out back. A message that is then as if it had never been
 // handed out needs no row.
-func (t *tx) release(q *queue, ls *lease, r *ref) error {
-	ls.released = true
+func (t *tx) release(q *queue, d *settled, r *ref) error {
+	d.ls.released = true
 	had := r.stored
-	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0
+	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0 || r.sentAt != d.it.blk.sentAt // it was moved
 	switch {
 	case r.stored:
 		return t.keep(q, r, nil)
@@ -178,23 +189,30 @@ func (t *tx) finish(it *item) error {
 	return nil
 }
 
-// failed adds a cause to the failures of a message.
-func (t *tx) failed(r *ref, cause forebay.Cause) ([]byte, error) {
+// failed adds a cause to the failures of a message. It gives them as they are stored,
+// and the new one by itself.
+func (t *tx) failed(r *ref, cause forebay.Cause) (all, one []byte, err error) {
 	var text string
 	if r.stored {
-		var err error
 		if text, err = t.l.failures(r); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	if cause.At.IsZero() {
 		cause.At = unix(t.now)
 	}
-	all := append(decodeFailures(text), cause)
-	if n := len(all) - forebay.MaxFailures; n > 0 {
-		all = all[n:]
+	if r.job {
+		cause.Attempt, cause.Started = r.attempts+1, unix(r.started)
 	}
-	return json.Marshal(all)
+	causes := append(decodeFailures(text), cause)
+	if n := len(causes) - forebay.MaxFailures; n > 0 {
+		causes = causes[n:]
+	}
+	if all, err = json.Marshal(causes); err != nil {
+		return nil, nil, err
+	}
+	one, err = json.Marshal(cause)
+	return all, one, err
 }
 
 func decodeFailures(text string) []forebay.Cause {
@@ -218,22 +236,30 @@ func (o *settle) follow(t *tx, next []encoded) error {
 		if err != nil {
 			return err
 		}
-		o.counts = append(o.counts, sent{q, n != nil, n != nil && n.print != next[i].print})
+		o.counts = append(o.counts, sent{q, n != nil, n != nil && n.print != next[i].print && !n.replaced})
 	}
 	return nil
 }
 
 func (o *settle) publish(t *tx) {
-	for _, d := range o.done {
-		switch d.v {
-		case forebay.Ack:
-			d.ls.q.completed++
-		case forebay.Dead:
-			d.ls.q.dead++
-		}
-		t.l.end(d.ls, d.it, d.back, t.now)
+	for i := range o.done {
+		o.done[i].publish(t)
 	}
 	countSent(o.counts)
+}
+
+func (d *settled) publish(t *tx) {
+	switch q := d.ls.q; d.v {
+	case forebay.Ack:
+		q.completed++
+	case forebay.Dead:
+		q.dead++
+	case forebay.Cancelled:
+		q.cancelled++
+	case forebay.Expired:
+		q.expired++
+	}
+	t.l.end(d.ls, d.it, d.back, t.now)
 }
 
 func (o *settle) abort() {

@@ -45,7 +45,8 @@ func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
 	}
 	*s = forebay.QueueStats{
 		Queue: q.name, Waiting: q.total - q.active - q.delayed, Active: q.active, Delayed: q.delayed, Dead: q.dead,
-		Sent: q.sent, Duplicate: q.duplicate, Conflict: q.conflict, Completed: q.completed, Bytes: q.bytes,
+		Sent: q.sent, Duplicate: q.duplicate, Conflict: q.conflict, Completed: q.completed,
+		Cancelled: q.cancelled, Expired: q.expired, Bytes: q.bytes,
 	}
 	if s.Waiting > 0 && oldest > 0 {
 		s.Oldest = unix(oldest)

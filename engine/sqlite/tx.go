@@ -18,22 +18,28 @@ type tx struct {
 	wrote bool // it had anything to write
 	extra bool // writes what no call asked for: leases, and what became of them
 
-	hint    int // size of the block that may be needed
-	count   int // messages that may be sent
-	seq     int64
-	queues  map[string]*queue  // made by this transaction
-	open    map[int64]*builder // the block that is being filled, by lane
-	made    []*builder         // all blocks
-	ids     map[digest]int     // what this transaction sent: places in entries
-	entries []entry
-	settled map[*block]*bitmap  // what is settled by this transaction
-	claims  []*receive          // served
-	gone    []*lease            // ended by time
-	touched map[*lease]struct{} // of which messages are settled
-	failure error               // of a write that nobody waits for
+	hint     int // size of the block that may be needed
+	count    int // messages that may be sent
+	seq      int64
+	queues   map[string]*queue  // made by this transaction
+	open     map[int64]*builder // the block that is being filled, by lane
+	made     []*builder         // all blocks
+	ids      map[digest]int     // what this transaction sent: places in entries
+	entries  []entry
+	keyed    map[digest]builtAt // jobs with a dedup key that this transaction sent
+	settled  map[*block]*bitmap // what is settled by this transaction
+	ledger                      // what it says of jobs
+	rewrites map[*block]*rewritten
+	moved    leaving             // jobs that end without a lease, or get another place
+	claims   []*receive          // served
+	gone     []*lease            // ended by time
+	touched  map[*lease]struct{} // of which messages are settled
+	failure  error               // of a write that nobody waits for
 }
 
-func (l *loop) newTx() *tx { return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024} }
+func (l *loop) newTx() *tx {
+	return &tx{l: l, now: l.now(), seq: l.seq, hint: 1024, ledger: ledger{eventSeq: l.history.next, finishedSeq: l.finishedSeq}}
+}
 
 // exec writes, and begins the transaction with the first write.
 func (t *tx) exec(sql string, args ...any) error {
@@ -79,6 +85,12 @@ func (t *tx) commit() error {
 			return err
 		}
 	}
+	if err := t.writeRewrites(); err != nil {
+		return err
+	}
+	if err := t.writeLedger(); err != nil {
+		return err
+	}
 	if t.seq > t.l.seqKept {
 		err := t.exec("UPDATE meta SET value = ? WHERE name = 'seq'", t.seq+seqsAhead)
 		if err != nil {
@@ -101,19 +113,45 @@ func (t *tx) rollback() {
 		_ = t.l.db.exec("ROLLBACK")
 	}
 	t.began = false
+	t.undoRewrites()
+	t.unpin()
+}
+
+// unpin lets go of the blocks of which something was settled.
+func (t *tx) unpin() {
+	for b := range t.settled {
+		b.pins--
+		t.l.blocks.release(b)
+	}
+	clear(t.settled)
+}
+
+// settledNow tells whether this transaction settles a message.
+func (t *tx) settledNow(key int64, idx int) bool {
+	marks := t.settled[t.l.blocks.byKey[key]]
+	return marks != nil && marks.has(idx)
+}
+
+// isStored tells whether a message is stored and stays.
+func (t *tx) isStored(key int64, idx int) (bool, error) {
+	if t.settledNow(key, idx) {
+		return false, nil
+	}
+	return t.l.isStored(key, idx)
 }
 
 // builder is a block that is being filled.
 type builder struct {
-	key     int64
-	q       *queue
-	sentAt  int64
-	data    []byte
-	recs    [][2]int32
-	ids     []byte
-	hashes  []digest
-	longest int64 // window of its entries
-	delayed []*ref
+	key      int64
+	q        *queue
+	sentAt   int64
+	data     []byte
+	recs     [][2]int32
+	ids      []byte
+	hashes   []digest
+	longest  int64 // window of its entries
+	delayed  []*ref
+	failures map[int][]byte // of those that failed before
 }
 
 // add puts a message into the open block of its lane, and makes it known to later
@@ -145,13 +183,30 @@ func (t *tx) add(q *queue, m *encoded) {
 	if m.hasKey {
 		b.hashes = append(b.hashes, m.key)
 	}
-	if m.due > t.now {
+	switch {
+	case m.was != nil:
+		r := *m.was
+		r.key, r.idx, r.stored = b.key, i, true
+		if r.due > 0 {
+			r.ord = r.due
+		}
+		b.delayed = append(b.delayed, &r)
+		if m.failures != nil {
+			if b.failures == nil {
+				b.failures = map[int][]byte{}
+			}
+			b.failures[i] = m.failures
+		}
+	case m.due > t.now:
 		b.delayed = append(b.delayed, &ref{
 			key: b.key, idx: i, ord: m.due, due: m.due, sentAt: t.now,
 			group: m.group, limitKey: m.limitKey, stored: true,
 		})
 	}
-	t.remember(m, n)
+	t.remember(m, n, b)
+	if m.job != nil {
+		t.end(b.key, i, m.job)
+	}
 }
 
 func (t *tx) writeBlock(b *builder) error {
@@ -166,7 +221,7 @@ func (t *tx) writeBlock(b *builder) error {
 		return err
 	}
 	for _, r := range b.delayed {
-		if err := t.keep(b.q, r, nil); err != nil {
+		if err := t.keep(b.q, r, b.failures[r.idx]); err != nil {
 			return err
 		}
 	}
@@ -178,8 +233,13 @@ func (t *tx) settle(b *block, i int) {
 	if t.settled == nil {
 		t.settled = map[*block]*bitmap{}
 	}
+	if own := t.l.blocks.byKey[b.key]; own != nil {
+		b = own // two blocks of one key would know of half of what is settled each
+	}
 	marks := t.settled[b]
 	if marks == nil {
+		b.pins++
+		t.l.blocks.byKey[b.key] = b
 		marks = new(bitmap)
 		*marks = b.settled
 		t.settled[b] = marks
@@ -212,12 +272,15 @@ func (t *tx) publish() {
 	for _, q := range t.queues {
 		l.addQueue(q)
 	}
+	t.publishRewrites() // before what is settled of them
 	for b, marks := range t.settled {
 		l.publishMarks(b, marks)
 	}
+	t.unpin()
 	for ls := range t.touched {
 		ls.stored = ls.holds()
 	}
+	t.publishLedger()
 	for _, b := range t.made {
 		l.publishBlock(b, t.now)
 	}
@@ -274,6 +337,7 @@ type leaseItem struct {
 	key        int64
 	idx        int
 	deliveries int
+	started    int64 // not of the row's bytes
 }
 
 func decodeLease(b []byte) ([]leaseItem, bool) {
@@ -282,7 +346,7 @@ func decodeLease(b []byte) ([]leaseItem, bool) {
 	last := int64(0)
 	for len(r.b) > 0 && !r.bad {
 		last += r.varint()
-		items = append(items, leaseItem{last, int(r.uvarint()), int(r.uvarint())})
+		items = append(items, leaseItem{key: last, idx: int(r.uvarint()), deliveries: int(r.uvarint())})
 	}
 	return items, !r.bad
 }

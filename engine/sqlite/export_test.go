@@ -118,3 +118,12 @@ func (e *Engine) Unflushed() int {
 	defer e.flusher.mu.Unlock()
 	return len(e.flusher.waiting)
 }
+
+// Count gives the number that a query selects.
+func (e *Engine) Count(sql string) (n int64) {
+	_ = e.submit(context.Background(), question(func(t *tx) (err error) {
+		n, err = t.l.db.int(sql)
+		return err
+	}))
+	return n
+}

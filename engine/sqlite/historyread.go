@@ -149,6 +149,7 @@ func (l *loop) glimpse(q *engine.HistoryQuery, hash uint64, after int64) (glimps
 		}
 		after = max(after, from)
 	}
+	after = max(after, h.gone)
 	g.to = after
 	if len(h.recent) > 0 && after+1 >= h.recent[0].seq {
 		l.glimpseRecent(&g, q, hash, after)

@@ -81,7 +81,7 @@ func (a *API) addRoutes(h huma.API) {
 func plain[In, Out any](a *API, h huma.API, op huma.Operation, status int, serve http.HandlerFunc) {
 	schemas := h.OpenAPI().Components.Schemas
 	op.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
-		"application/json": {Schema: huma.SchemaFromType(schemas, typeOf[In]())},
+		"application/json": {Schema: schemas.Schema(typeOf[In](), true, "")},
 	}}
 	document[Out](h, op, status, "application/json")
 	a.mux.HandleFunc(op.Method+" "+op.Path, serve)
@@ -106,7 +106,7 @@ func (a *API) addJob(w http.ResponseWriter, r *http.Request) {
 	derived := deriveID(r.Context(), &m, 0)
 	results, err := a.cfg.Broker.Send(r.Context(), []forebay.Message{m})
 	if err == nil {
-		err = results[0].Err
+		err = refused(results[0].Err)
 	}
 	var added AddedJob
 	if err == nil {
@@ -168,7 +168,7 @@ func (a *API) addAll(r *http.Request, items []json.RawMessage) (BulkAdded, error
 		return out, err
 	}
 	for k, result := range results {
-		err := result.Err
+		err := refused(result.Err)
 		var added AddedJob
 		if err == nil {
 			added, err = a.added(r.Context(), &msgs[k], result, derived, now)

@@ -26,6 +26,7 @@ import (
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
+	"github.com/forebayhq/forebay/stream"
 )
 
 var update = flag.Bool("update", false, "write golden files")
@@ -35,13 +36,28 @@ const token = "the-token-of-this-start"
 // server is a whole admin API over real parts.
 type server struct {
 	*api.Client
-	api    *api.API
-	broker *broker.Broker
-	ring   *keyring.Ring
-	bad    *badrow.Store
-	url    string
-	http   *http.Client
-	log    *bytes.Buffer
+	api     *api.API
+	broker  *broker.Broker
+	streams *stream.Streams
+	ring    *keyring.Ring
+	bad     *badrow.Store
+	url     string
+	http    *http.Client
+	log     *bytes.Buffer
+}
+
+// background runs something until the test ends.
+func background(t *testing.T, run func(context.Context) error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func start(t *testing.T, change func(*api.Config)) *server {
@@ -74,7 +90,11 @@ func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := api.Config{Broker: s.broker, Ring: s.ring, Bad: s.bad, Monitor: m, Loopback: true, Token: token, Version: "test"}
+	s.streams = must[*stream.Streams](t)(stream.New(stream.Config{Broker: s.broker, Watcher: s.broker.Watcher()}))
+	background(t, s.broker.Watcher().Run)
+	cfg := api.Config{
+		Broker: s.broker, Ring: s.ring, Bad: s.bad, Monitor: m, Streams: s.streams, Loopback: true, Token: token, Version: "test",
+	}
 	if change != nil {
 		change(&cfg)
 	}
@@ -84,7 +104,10 @@ func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 	mux := http.NewServeMux()
 	s.api.Register(mux)
 	h := httptest.NewServer(mux)
-	t.Cleanup(h.Close)
+	t.Cleanup(func() {
+		s.streams.Close()
+		h.Close()
+	})
 	s.url = h.URL
 	s.http = &http.Client{Transport: newContract(t)}
 	if s.Client, err = api.NewClient(h.URL, "", s.http); err != nil {

@@ -44,7 +44,7 @@ func newContract(t *testing.T) *contract {
 
 func (c *contract) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
-	if err != nil || !strings.HasPrefix(r.URL.Path, "/api/") {
+	if err != nil || !strings.HasPrefix(r.URL.Path, "/api/") || resp.Header.Get("Content-Type") == "text/event-stream" {
 		return resp, err
 	}
 	body, err := io.ReadAll(resp.Body)

@@ -9,7 +9,7 @@ import (
 
 // document describes an operation whose handler is not huma's.
 func document[Out any](h huma.API, op huma.Operation, status int, media string) {
-	schema := huma.SchemaFromType(h.OpenAPI().Components.Schemas, typeOf[Out]())
+	schema := h.OpenAPI().Components.Schemas.Schema(typeOf[Out](), true, "")
 	op.Responses[strconv.Itoa(status)] = &huma.Response{
 		Description: "Done", Content: map[string]*huma.MediaType{media: {Schema: schema}},
 	}

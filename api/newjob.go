@@ -148,3 +148,20 @@ func (k *Keep) keep() forebay.Keep {
 	}
 	return forebay.Keep{Age: time.Duration(k.Age), Count: k.Count, None: k.None}
 }
+
+// apiFields are the names that the API has for what the broker calls otherwise.
+var apiFields = strings.NewReplacer(
+	"job.dedup", "dedup.mode", "dedupKey", "dedup.key", "dedupWindow", "dedup.window", "job.keep", "retention", "job.", "",
+	"limits.", "", "kind", "name", "notBefore", "runAt", "payload", "data",
+)
+
+// refused puts the API's names of fields into what the broker says of a message.
+func refused(err error) error {
+	var e *forebay.Error
+	if !errors.As(err, &e) || e.Field == "" {
+		return err
+	}
+	named := *e
+	named.Field = apiFields.Replace(e.Field)
+	return &named
+}

@@ -3,6 +3,8 @@ package broker
 import (
 	"sync"
 	"time"
+
+	"github.com/forebayhq/forebay"
 )
 
 // Alerts says who is told of failures for good, of timeouts and of overdue jobs: a
@@ -50,9 +52,16 @@ const (
 
 // alerts holds back what would be a flood.
 type alerts struct {
-	mu     sync.Mutex
+	mu     sync.Mutex // guards all below
 	groups map[string]*alertGroup
+	riding map[string]time.Time // jobs whose alert rides with a verdict, until the history tells of it
+	deaths map[string]Alert     // that the engine decided, by group, until they are told
 }
+
+const (
+	mostRiding = 10_000
+	mostDeaths = 100
+)
 
 type alertGroup struct {
 	last time.Time // when one went out
@@ -148,6 +157,59 @@ func (a *alerts) giveBack(group string, al Alert) {
 	if g := a.groups[group]; g != nil {
 		g.hold(al)
 	}
+}
+
+// ride notes that the death of a job has its alert.
+func (a *alerts) ride(job string, now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.riding) >= mostRiding {
+		for id, since := range a.riding {
+			if now.Sub(since) > alertWindow { // its verdict was never stored, or nobody reads the history
+				delete(a.riding, id)
+			}
+		}
+	}
+	if a.riding == nil {
+		a.riding = make(map[string]time.Time)
+	}
+	if len(a.riding) < mostRiding {
+		a.riding[job] = now
+	}
+}
+
+// died hears of a death from the history. One that has no alert yet was decided by
+// the engine: a deadline passed while nobody had the job.
+func (a *alerts) died(e *forebay.HistoryEvent) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, rode := a.riding[e.Job]
+	delete(a.riding, e.Job)
+	if rode || e.Cause == nil || len(a.riding) >= mostRiding {
+		return
+	}
+	al := Alert{
+		ID: e.Job, Queue: e.Queue, Name: e.Kind, Error: e.Cause.Message, Code: e.Cause.Code,
+		Attempts: e.Attempt, Reason: AlertDead, Count: 1, At: e.At,
+	}
+	key := al.Queue + "/" + al.Name + "/" + al.Code
+	if len(a.deaths) >= mostDeaths && a.deaths[key].Count == 0 {
+		key = ""
+	}
+	if a.deaths == nil {
+		a.deaths = make(map[string]Alert)
+	}
+	al.Count += a.deaths[key].Count
+	a.deaths[key] = al
+}
+
+// takeDeaths takes what died heard.
+func (a *alerts) takeDeaths() map[string]Alert {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := a.deaths
+	a.deaths = nil
+	return all
 }
 
 // due takes what was held back long enough.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"github.com/forebayhq/forebay"
 )
@@ -27,6 +28,9 @@ func (b *Broker) withAlert(s forebay.Settlement, d *forebay.Delivery, attempts i
 	}
 	if d.Job != nil {
 		al.Owner = d.Job.Owner
+	}
+	if d.Job != nil && reason == AlertDead {
+		b.alerts.ride(d.ID, al.At)
 	}
 	payload, err := json.Marshal(al)
 	if err != nil { // no value of these types fails
@@ -108,6 +112,32 @@ func (b *Broker) alertMessage(group string, al Alert) forebay.Message {
 		}
 	}
 	return m
+}
+
+// hearDeaths looks for deaths that no verdict tells of.
+func (b *Broker) hearDeaths(events []forebay.HistoryEvent) {
+	if b.alertQueue == "" {
+		return
+	}
+	for i := range events {
+		if e := &events[i]; e.Type == forebay.HistoryDead && e.Queue != b.alertQueue {
+			b.alerts.died(e)
+		}
+	}
+}
+
+// tellDeaths alerts of them.
+func (b *Broker) tellDeaths(ctx context.Context, now time.Time) {
+	raised := make(map[string]Alert)
+	for _, al := range b.alerts.takeDeaths() {
+		if j, err := b.able.jobs.Job(ctx, al.ID); err == nil {
+			al.Owner, al.Attempts = j.Job.Owner, j.Attempts
+		}
+		if ad := b.alerts.admit(&al, now); ad.out {
+			raised[ad.group] = al
+		}
+	}
+	_ = b.raise(ctx, raised)
 }
 
 // raise sends alerts that ride in no settlement, by group.

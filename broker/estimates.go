@@ -112,6 +112,9 @@ func (b *Broker) chore(ctx context.Context) {
 	defer cancel()
 	now := b.now()
 	if b.alertQueue != "" {
+		if b.able.jobs != nil {
+			b.tellDeaths(ctx, now)
+		}
 		_ = b.raise(ctx, b.alerts.due(now))
 	}
 	e := b.estimates

@@ -32,8 +32,8 @@ const (
 
 // Subscription is one subscriber's end.
 type Subscription struct {
-	// C has the events, in order. It is closed by Close, when the watcher ends, or
-	// when the subscriber fell behind.
+	// C has the events, those of each job in order. It is closed by Close, when the
+	// watcher ends, or when the subscriber fell behind.
 	C <-chan forebay.HistoryEvent
 
 	w      *Watcher

@@ -240,6 +240,7 @@ func (w *Watcher) hub(ctx context.Context, pages <-chan engine.HistoryPage) {
 		case page := <-pages:
 			w.book(page, w.b.now())
 			w.b.estimates.feed(page.Events)
+			w.b.hearDeaths(page.Events)
 		case <-held.C:
 		case <-ctx.Done():
 			return

@@ -1,5 +1,5 @@
 // Package api is the interface over HTTP: jobs from their adding to their end, their
-// streams, the leasing of them by workers in other languages; queues, dead letters,
+// streams, the leasing of them by workers in other languages; schedules, queues, dead letters,
 // bad rows, keys, where an event is, health, readiness and metrics; and a client of it.
 //
 // It promises an OpenAPI 3.1 document that is made from the code that answers,
@@ -33,6 +33,7 @@ import (
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
+	"github.com/forebayhq/forebay/schedule"
 	"github.com/forebayhq/forebay/stream"
 )
 
@@ -67,6 +68,8 @@ type Config struct {
 	Checks  []Check          // for /readyz, in this order; that of Bad is added
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
+
+	Schedules *schedule.Scheduler // nil: there are none here
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
 	Loopback bool   // the listener is reachable from this machine only
@@ -160,6 +163,7 @@ func (a *API) routes() ([]byte, error) {
 	a.bulkRoutes(h)
 	a.leaseRoutes(h)
 	a.ticketRoutes(h)
+	a.scheduleRoutes(h)
 	a.streamDocs(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas

@@ -152,7 +152,7 @@ func (l *loop) waits(job *liveJob, key int64, idx int) error {
 	if err != nil || b == nil {
 		return err
 	}
-	job.q = l.byID[laneOf(key)/levels]
+	job.q = l.queueOf(key)
 	job.ref = ref{key: key, idx: idx, ord: b.sentAt, sentAt: b.sentAt}
 	if b.leased > 0 {
 		switch it := l.holder(key, idx); {

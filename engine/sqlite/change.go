@@ -157,6 +157,9 @@ func (t *tx) move(job *liveJob, c *engine.JobChange, due int64) error {
 		}
 		n.failures = []byte(text)
 	}
+	if err := t.place(job.q, &n); err != nil {
+		return err
+	}
 	t.add(job.q, &n)
 	t.moved.note(job, 0, nil)
 	return t.leave(&job.ref)

@@ -8,25 +8,16 @@ import (
 // claim takes messages for one receiver. more: it stopped at its bound of work,
 // and there may be messages yet.
 func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
-	if err := q.advance(l, t.now); err != nil {
-		return false, err
-	}
 	room := min(w.max, q.allowance(l, t.now))
 	l.leaseID++ // also when it stays empty: groups remember who took from them
 	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, epoch: l.epoch, until: t.now + int64(w.lease)}}
 	var failure error // none if it took anything: the next claim meets it again
-	for c.room() && c.passed < passAtOnce {
-		ok, err := c.next()
-		if err != nil {
-			failure = err
-		}
-		if err != nil || !ok {
-			break
-		}
+	for failure == nil && c.room() && c.passed < passAtOnce && q.turn != nil {
+		failure = c.give(q.turn)
 	}
 	c.endGroups()
 	if len(c.ls.items) == 0 {
-		return failure == nil && (c.passed >= passAtOnce || q.behind(t.now)), failure
+		return failure == nil && c.passed >= passAtOnce, failure
 	}
 	w.ls, w.taken = c.ls, c.taken
 	l.hold(t, c.ls)
@@ -47,19 +38,46 @@ type claim struct {
 	groups []*group // of which this claim took messages
 }
 
+// give takes one message of the tenant whose turn it is, if it has one, and gives
+// the turn to the next.
+func (c *claim) give(tn *tenant) error {
+	for had := len(c.ls.items); len(c.ls.items) == had && c.passed < passAtOnce; {
+		if err := tn.advance(c.l, c.t.now); err != nil {
+			return err
+		}
+		ok, err := c.next(tn)
+		if err != nil {
+			return err
+		}
+		if !ok && !tn.behind(c.t.now) {
+			c.q.leave(tn)
+			return nil
+		}
+	}
+	if tn.alone() {
+		return nil
+	}
+	if tn.hasMore(c.t.now) {
+		c.q.turn = tn.next
+	} else {
+		c.q.leave(tn) // so that it comes after all others when it has something again
+	}
+	tn.rest(c.l)
+	return nil
+}
+
 // next takes the message that comes first by order, from the ready ones and the
 // heads of the lanes.
-func (c *claim) next() (ok bool, err error) {
-	q := c.q
+func (c *claim) next(tn *tenant) (ok bool, err error) {
 	best := int64(math.MaxInt64)
-	if len(q.ready) > 0 {
-		best = q.ready[0].order
+	if len(tn.ready) > 0 {
+		best = tn.ready[0].order
 	}
 	var from *lane
 	var blk *block
 	var idx int
-	for level, n := range q.lanes {
-		if n == nil || q.parked >= maxParked {
+	for level, n := range tn.lanes {
+		if n == nil || tn.full() {
 			continue
 		}
 		b, i, err := n.peek(c.l)
@@ -80,14 +98,14 @@ func (c *claim) next() (ok bool, err error) {
 		}
 		from.head++
 		return true, nil
-	case len(q.ready) == 0:
+	case len(tn.ready) == 0:
 		return false, nil
 	}
-	it := heap.Pop(&q.ready).(readyItem)
+	it := heap.Pop(&tn.ready).(readyItem)
 	if it.group != nil {
-		return true, c.fromGroup(it.group)
+		return true, c.fromGroup(it.group, tn)
 	}
-	q.outside.remove(it.ref.sentAt)
+	c.q.outside.remove(it.ref.sentAt)
 	return true, c.fromReady(it.ref)
 }
 
@@ -131,7 +149,7 @@ func (c *claim) fromReady(r *ref) error {
 	}
 	b, err := c.l.readable(r.key)
 	if err != nil {
-		c.q.pushReady(r)
+		c.q.tenantOf(r.key).pushReady(r)
 		return err
 	}
 	if b == nil || b.settled.has(r.idx) {
@@ -141,11 +159,12 @@ func (c *claim) fromReady(r *ref) error {
 	return c.take(*r, b)
 }
 
-// fromGroup takes the first messages of a group that nobody holds.
-func (c *claim) fromGroup(g *group) error {
+// fromGroup takes the first messages of a group that nobody holds; where others
+// wait for their turn, only one.
+func (c *claim) fromGroup(g *group, tn *tenant) error {
 	g.queued = false
 	c.join(g)
-	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now {
+	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now && (g.active == 0 || tn.alone()) {
 		r := g.pending[0]
 		if !c.q.keyFree(r.limitKey, c.t.now) {
 			c.passed++

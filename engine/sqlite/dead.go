@@ -232,6 +232,9 @@ func (t *tx) again(q *queue, msg *forebay.Message) error {
 	if err := t.inherit(&m); err != nil {
 		return err
 	}
+	if err := t.place(q, &m); err != nil {
+		return err
+	}
 	t.add(q, &m)
 	return nil
 }

@@ -95,7 +95,9 @@ func (e *Engine) Oldest(name string) (kept, walked int64) {
 				}
 			}
 		}
-		seeAll(q.ready)
+		for tn := range q.all {
+			seeAll(tn.ready)
+		}
 		for _, k := range q.keys {
 			seeAll(k.waiting)
 		}

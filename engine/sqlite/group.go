@@ -1,9 +1,6 @@
 package sqlite
 
-import (
-	"container/heap"
-	"slices"
-)
+import "slices"
 
 // group is a group of which some message is leased, or waits outside its lane.
 // Later ones of it that the lane's cursor meets wait in pending, in order. So a
@@ -44,7 +41,7 @@ func (g *group) put(l *loop, q *queue, r *ref, now int64) {
 		return a.idx - b.idx
 	})
 	g.pending = slices.Insert(g.pending, at, r)
-	q.parked++
+	q.tenantOf(r.key).parked++
 	if r.due > now {
 		l.timers.set(&timer{fire: func(now int64) { g.wake(l, q, now) }}, r.due)
 	}
@@ -60,9 +57,9 @@ func (g *group) wake(l *loop, q *queue, now int64) {
 
 // shift takes the first message out of pending.
 func (g *group) shift(q *queue) {
+	q.tenantOf(g.pending[0].key).unpark()
 	g.pending[0] = nil
 	g.pending = g.pending[1:]
-	q.parked--
 }
 
 // check lets the group be taken if nobody holds it and its first message is due,
@@ -76,7 +73,7 @@ func (g *group) check(l *loop, q *queue, now int64) {
 	case g.pending[0].due > now: // its timer looks again
 	case q.keyFree(g.pending[0].limitKey, now):
 		g.queued = true
-		heap.Push(&q.ready, groupItem(g))
+		q.tenantOf(g.pending[0].key).push(groupItem(g))
 		l.touch(q)
 	default:
 		g.queued = true

@@ -16,6 +16,8 @@ type lane struct {
 	head   int   // the next message in window[0]
 	last   int64 // key of the last block that was in the window
 	tail   int64 // key of the newest block
+	nextAt int64 // nothing beyond last was sent before; 0: nothing is known
+	rested int64 // key of the block that head belongs to while it is out of the window
 }
 
 // Bounds of the blocks whose data is kept in memory, over all queues.
@@ -26,8 +28,11 @@ const (
 
 // push adds a block that was just written.
 func (n *lane) push(l *loop, b *block) {
-	if n.last == n.tail && l.blocks.ahead+b.cost() <= windowBytes {
-		n.enter(l, b)
+	if n.last == n.tail {
+		n.nextAt = b.sentAt
+		if l.blocks.ahead+b.cost() <= windowBytes {
+			n.enter(l, b)
+		}
 	}
 	n.tail = b.key
 }
@@ -36,6 +41,39 @@ func (n *lane) enter(l *loop, b *block) {
 	n.window = append(n.window, b)
 	n.last = b.key
 	l.blocks.enter(b)
+}
+
+// rest takes the blocks of a tenant that has had its turn out of memory, where that
+// is needed for others. They are read again when its turn comes.
+func (tn *tenant) rest(l *loop) {
+	if l.blocks.ahead <= windowBytes {
+		return
+	}
+	for _, n := range tn.lanes {
+		if n == nil || len(n.window) == 0 {
+			continue
+		}
+		n.rested, n.nextAt = n.window[0].key, n.window[0].sentAt
+		n.last = n.rested - 1
+		for _, b := range n.window {
+			l.blocks.pass(b)
+		}
+		n.window = nil
+	}
+}
+
+// inWindow tells whether the cursor's next message is in memory.
+func (n *lane) inWindow() bool {
+	head := n.head
+	for _, b := range n.window {
+		for ; head < b.n; head++ {
+			if !b.skip.has(head) && !b.settled.has(head) {
+				return true
+			}
+		}
+		head = 0
+	}
+	return false
 }
 
 // peek gives the cursor's next message, and loads its block when needed.
@@ -85,6 +123,10 @@ func (n *lane) load(l *loop) error {
 		n.last = key
 		return nil
 	}
+	if n.rested != key {
+		n.head = 0
+	}
+	n.rested, n.nextAt = 0, b.sentAt
 	n.enter(l, b)
 	return nil
 }

@@ -19,7 +19,7 @@ type later struct {
 	next     int64 // due time of the first beyond the mark; math.MaxInt64: none
 	timer    timer
 
-	// The queue's delayed count has all rows that are due after counted; the first
+	// The queue's delayed count has all rows of the tenant that are due after counted; the first
 	// of them is due at countAt. So each message is counted down once, when
 	// somebody asks.
 	counted, countAt int64
@@ -33,41 +33,43 @@ func (n *later) start() {
 	n.due, n.key, n.next, n.countAt = 0, math.MaxInt64, math.MaxInt64, math.MaxInt64
 }
 
-// loadLater takes up the rows of a queue at start. Those with due 0 were in memory
+// loadLater takes up the rows of a tenant at start. Those with due 0 were in memory
 // when the last process ended, so they fit there; the others are loaded when due.
-func (q *queue) loadLater(l *loop) (err error) {
-	if q.delayed, err = l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", q.id); err != nil {
-		return err
-	}
-	q.later.countAt = 0
-	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
-		WHERE queue = ? AND grp = 0 AND due = 0 ORDER BY due, key, idx`, func(s *sqlite.Stmt) error {
-		q.pushReady(readRef(s))
-		return nil
-	}, q.id)
+func (tn *tenant) loadLater(l *loop) error {
+	delayed, err := l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > 0", tn.id)
 	if err != nil {
 		return err
 	}
-	if err := q.countDue(l, l.now()); err != nil { // also meets damage now, where it leads to a recovery
+	tn.q.delayed += delayed
+	tn.later.countAt = 0
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
+		WHERE queue = ? AND grp = 0 AND due = 0 ORDER BY due, key, idx`, func(s *sqlite.Stmt) error {
+		tn.pushReady(readRef(s))
+		return nil
+	}, tn.id)
+	if err != nil {
 		return err
 	}
-	return q.findNext(l)
+	if err := tn.countDue(l, l.now()); err != nil { // also meets damage now, where it leads to a recovery
+		return err
+	}
+	return tn.findNext(l)
 }
 
 // delay counts a message that was stored with a due time in the future.
-func (q *queue) delay(due, now int64) {
+func (tn *tenant) delay(due, now int64) {
 	if due > now {
-		q.delayed++
-		q.later.countAt = min(q.later.countAt, due)
+		tn.q.delayed++
+		tn.later.countAt = min(tn.later.countAt, due)
 	}
 }
 
 // putLater notes a message without a group that waits outside its lane.
-func (q *queue) putLater(l *loop, r *ref) {
-	n := &q.later
+func (tn *tenant) putLater(l *loop, r *ref) {
+	n := &tn.later
 	if r.due < n.due || r.due == n.due && (r.key < n.key || r.key == n.key && int64(r.idx) <= n.idx) {
-		q.pushReady(r)
-		l.touch(q)
+		tn.pushReady(r)
+		l.touch(tn.q)
 		return
 	}
 	if r.due < n.next {
@@ -77,33 +79,33 @@ func (q *queue) putLater(l *loop, r *ref) {
 }
 
 // behind tells whether messages are due that are in the store only, and may be loaded.
-func (q *queue) behind(now int64) bool {
-	return q.later.next <= now && len(q.ready) <= readyAtMost/2 && q.parked < maxParked
+func (tn *tenant) behind(now int64) bool {
+	return tn.later.next <= now && len(tn.ready) <= readyAtMost/2 && !tn.full()
 }
 
 // advance loads the messages whose time has come, in bounded slices. Damage hides
 // them until the next start; what memory has goes on.
-func (q *queue) advance(l *loop, now int64) error {
-	err := q.loadDue(l, now)
+func (tn *tenant) advance(l *loop, now int64) error {
+	err := tn.loadDue(l, now)
 	if forebay.CodeOf(err) != forebay.CodeDamaged {
 		return err
 	}
-	l.log.Error("delayed messages cannot be read", "queue", q.name, "error", err)
+	l.log.Error("delayed messages cannot be read", "queue", tn.q.name, "error", err)
 	l.damaged = true
-	l.timers.stop(&q.later.timer)
-	q.later.next, q.later.countAt = math.MaxInt64, math.MaxInt64
+	l.timers.stop(&tn.later.timer)
+	tn.later.next, tn.later.countAt = math.MaxInt64, math.MaxInt64
 	return nil
 }
 
-func (q *queue) loadDue(l *loop, now int64) error {
-	n := &q.later
-	if err := q.countDue(l, now); err != nil { // before any of them can leave
+func (tn *tenant) loadDue(l *loop, now int64) error {
+	n := &tn.later
+	if err := tn.countDue(l, now); err != nil { // before any of them can leave
 		return err
 	}
-	if !q.behind(now) {
+	if !tn.behind(now) {
 		return nil
 	}
-	room := int64(readyAtMost - len(q.ready))
+	room := int64(readyAtMost - len(tn.ready))
 	loaded := int64(0)
 	due, key, idx := n.due, n.key, n.idx
 	err := l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
@@ -113,49 +115,49 @@ func (q *queue) loadDue(l *loop, now int64) error {
 			loaded++
 			n.due, n.key, n.idx = r.due, r.key, int64(r.idx)
 			r.due = 0
-			q.pushReady(r)
+			tn.pushReady(r)
 			return nil
-		}, q.id, due, key, idx, now, room)
+		}, tn.id, due, key, idx, now, room)
 	if err != nil {
 		return err
 	}
 	if loaded < room {
 		n.due, n.key, n.idx = now, math.MaxInt64, 0
 	}
-	return q.findNext(l)
+	return tn.findNext(l)
 }
 
 // countDue takes what has become due out of the delayed count.
-func (q *queue) countDue(l *loop, now int64) error {
-	n := &q.later
+func (tn *tenant) countDue(l *loop, now int64) error {
+	n := &tn.later
 	if n.countAt > now {
 		return nil
 	}
 	left, err := l.db.int(`SELECT (SELECT count(*) FROM again WHERE queue = ?1 AND grp = 0 AND due > ?2 AND due <= ?3)
-		+ (SELECT count(*) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2 AND due <= ?3)`, q.id, n.counted, now)
+		+ (SELECT count(*) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2 AND due <= ?3)`, tn.id, n.counted, now)
 	if err != nil {
 		return err
 	}
 	next, err := l.db.int(`SELECT min(ifnull((SELECT min(due) FROM again WHERE queue = ?1 AND grp = 0 AND due > ?2), ?3),
-		ifnull((SELECT min(due) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2), ?3))`, q.id, now, int64(math.MaxInt64))
+		ifnull((SELECT min(due) FROM again WHERE queue = ?1 AND grp <> 0 AND due > ?2), ?3))`, tn.id, now, int64(math.MaxInt64))
 	if err != nil {
 		return err
 	}
-	q.delayed -= left
+	tn.q.delayed -= left
 	n.counted, n.countAt = now, next
 	return nil
 }
 
 // findNext looks for the first message beyond the mark.
-func (q *queue) findNext(l *loop) error {
-	n := &q.later
+func (tn *tenant) findNext(l *loop) error {
+	n := &tn.later
 	n.next = math.MaxInt64
 	next := int64(-1)
 	err := l.db.each(`SELECT due FROM again WHERE queue = ?1 AND grp = 0 AND (due, key, idx) > (?2, ?3, ?4) ORDER BY due, key, idx LIMIT 1`,
 		func(s *sqlite.Stmt) error {
 			next = s.ColumnInt64(0)
 			return nil
-		}, q.id, n.due, n.key, n.idx)
+		}, tn.id, n.due, n.key, n.idx)
 	if err != nil || next < 0 {
 		l.timers.stop(&n.timer)
 		return err
@@ -175,7 +177,7 @@ func readRef(s *sqlite.Stmt) *ref {
 
 // keep stores a message's place in again. Failures that are nil stay as they are.
 func (t *tx) keep(q *queue, r *ref, failures []byte) error {
-	n := [10]int64{r.key, int64(r.idx), q.id, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries), int64(r.group), int64(r.limitKey)}
+	n := [10]int64{r.key, int64(r.idx), laneOf(r.key) / levels, r.due, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries), int64(r.group), int64(r.limitKey)}
 	args := make([]any, 0, 13)
 	for _, v := range n {
 		args = append(args, v)

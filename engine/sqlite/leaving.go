@@ -71,7 +71,7 @@ func (o *leaving) publish(t *tx) {
 		case stExpired:
 			r.q.expired++
 		}
-		if r.due > r.q.later.counted {
+		if r.due > r.q.tenantOf(r.key).later.counted {
 			r.q.delayed--
 		}
 		if gone[r.q] == nil {
@@ -107,7 +107,8 @@ func (o *leaving) parked() []bool {
 
 // replace puts a message where it waits from now on.
 func (q *queue) replace(l *loop, r *ref, parked bool, now int64) {
-	q.delay(r.due, now)
+	tn := q.tenantOf(r.key)
+	tn.delay(r.due, now)
 	b := l.blocks.byKey[r.key]
 	switch {
 	case r.group != 0 && parked:
@@ -121,5 +122,5 @@ func (q *queue) replace(l *loop, r *ref, parked bool, now int64) {
 	case b != nil:
 		b.skip.set(r.idx)
 	}
-	q.putLater(l, r)
+	tn.putLater(l, r)
 }

@@ -117,7 +117,7 @@ func (q *queue) awaitKey(l *loop, hash uint64, it readyItem, now int64) {
 	k := q.keyFor(l, hash)
 	heap.Push(&k.waiting, it)
 	if it.ref != nil {
-		q.parked++
+		q.tenantOf(it.key).parked++
 		q.outside.add(it.ref.sentAt)
 	}
 	if next := k.bucket.next(q.limits.KeyRate); next > now {
@@ -146,10 +146,11 @@ func (q *queue) wakeKey(l *loop, k *limitKey, now int64) {
 	room := q.keyRoom(k, now)
 	for ; room > 0 && len(k.waiting) > 0; room-- {
 		it := heap.Pop(&k.waiting).(readyItem)
+		tn := q.tenantOf(it.key)
 		if it.ref != nil {
-			q.parked--
+			tn.unpark()
 		}
-		heap.Push(&q.ready, it)
+		tn.push(it)
 		l.touch(q)
 	}
 	switch {
@@ -206,10 +207,11 @@ func (o *setLimits) publish(t *tx) {
 	for hash, k := range old {
 		l.timers.stop(&k.timer)
 		for _, it := range k.waiting {
+			tn := q.tenantOf(it.key)
 			if it.ref != nil {
-				q.parked--
+				tn.unpark()
 			}
-			heap.Push(&q.ready, it)
+			tn.push(it)
 		}
 		if q.keyed() && k.bucket.full > t.now {
 			fresh := q.keyFor(l, hash)

@@ -14,8 +14,8 @@ import (
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.isMarked, l.loadMeta, l.loadQueues, l.loadLedger, l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup,
-		l.startEnds, l.startRetention,
+		l.isMarked, l.loadMeta, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
+		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.startEnds, l.startRetention,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -55,7 +55,7 @@ func (l *loop) loadMeta(t *tx) error {
 }
 
 func (l *loop) loadQueues(t *tx) error {
-	err := l.db.each("SELECT id, name, limits FROM queue", func(s *sqlite.Stmt) error {
+	return l.db.each("SELECT id, name, limits FROM queue", func(s *sqlite.Stmt) error {
 		q := l.newQueue(s.ColumnInt64(0), s.ColumnText(1))
 		if err := json.Unmarshal([]byte(s.ColumnText(2)), &q.limits); err != nil {
 			// A start must not fail for it: a recovery would find them no better.
@@ -64,31 +64,9 @@ func (l *loop) loadQueues(t *tx) error {
 		}
 		q.bucket, q.drainedAt = drained(q.limits.Rate, t.now), t.now
 		l.addQueue(q)
+		l.topID = max(l.topID, q.id)
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	for _, q := range l.byID {
-		for level := range levels {
-			if err := l.loadLane(q, level); err != nil {
-				return err
-			}
-		}
-	}
-	return l.loadBuckets(t)
-}
-
-func (l *loop) loadLane(q *queue, level int) error {
-	from := blockKey(laneID(q.id, level), 0)
-	return l.db.each("SELECT max(key), sum(n), sum(bytes) FROM block WHERE key BETWEEN ? AND ?", func(s *sqlite.Stmt) error {
-		if tail := s.ColumnInt64(0); tail > 0 {
-			q.lane(tail).tail = tail
-			q.total += s.ColumnInt64(1)
-			q.bytes += s.ColumnInt64(2)
-		}
-		return nil
-	}, from, from|seqMask)
 }
 
 // loadBuckets takes up the queues' rates where a clean end left them.
@@ -113,8 +91,10 @@ func (l *loop) loadParts(t *tx) error {
 			return err
 		}
 		b := block{n: int(s.ColumnInt64(2)), bytes: s.ColumnInt64(3)}
-		if q := l.byID[laneOf(s.ColumnInt64(0))/levels]; q != nil && b.n > 0 {
+		if tn := l.tenantOf(s.ColumnInt64(0)); tn != nil && b.n > 0 {
+			q := tn.q
 			q.total -= int64(settled.count())
+			l.counted(tn, -int64(settled.count()))
 			q.bytes -= b.remaining(0) - b.remaining(settled.count())
 		}
 		if settled.count() == b.n {
@@ -166,7 +146,7 @@ func (l *loop) freeLeases(t *tx) error {
 }
 
 func (l *loop) freeLease(t *tx, it leaseItem, stops map[[2]int64]string) error {
-	q := l.byID[laneOf(it.key)/levels]
+	q := l.queueOf(it.key)
 	if q == nil || it.idx >= blockMessages {
 		return nil
 	}
@@ -204,8 +184,20 @@ func (l *loop) freeLease(t *tx, it leaseItem, stops map[[2]int64]string) error {
 // loadAgain takes up what left its lane, but for groups: of those their lane comes
 // to each message again, so that the order is that of sending.
 func (l *loop) loadAgain(*tx) error {
-	for _, q := range l.byID {
-		if err := q.loadLater(l); err != nil {
+	with := map[*tenant]struct{}{}
+	for _, which := range []string{"grp = 0", "grp <> 0"} { // as the indexes do
+		err := l.db.each("SELECT DISTINCT queue FROM again WHERE "+which, func(s *sqlite.Stmt) error {
+			if tn := l.tenantOf(blockKey(laneID(s.ColumnInt64(0), 0), 0)); tn != nil {
+				with[tn] = struct{}{}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for tn := range with {
+		if err := tn.loadLater(l); err != nil {
 			return err
 		}
 	}

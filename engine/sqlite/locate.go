@@ -42,7 +42,7 @@ func (l *loop) locate(id string, now int64) (engine.Location, error) {
 }
 
 func (l *loop) queueName(key int64) string {
-	if q := l.byID[laneOf(key)/levels]; q != nil {
+	if q := l.queueOf(key); q != nil {
 		return q.name
 	}
 	return ""

@@ -57,7 +57,8 @@ type loop struct {
 
 	queues  map[string]*queue
 	byID    map[int64]*queue
-	queueID int64
+	topID   int64 // the largest number of a queue or tenant
+	tenants tenants
 	dirty   map[*queue]struct{} // may have something for its waiters
 	timers  timers
 	clock   clock

@@ -66,6 +66,8 @@ func emptyLoop(e *Engine) *loop {
 	l.ends.timer.fire = l.fireEnds
 	l.retention.check = map[*queue]struct{}{}
 	l.retention.timer.fire = l.fireRetention
+	l.tenants.byID = map[int64]*tenant{}
+	l.tenants.timer.fire = func(now int64) { l.tenants.drop(l, now) }
 	l.dedup.max = e.cfg.DedupMax
 	l.dedup.timer.fire = func(int64) {}
 	l.sleeper = time.NewTimer(0)

@@ -45,9 +45,9 @@ type purge struct {
 // purgeState says how far a purge has come.
 type purgeState struct {
 	first, done bool
-	level       int
-	after       int64         // key of the last block that was looked at
-	to          [levels]int64 // keys of the newest blocks when it began
+	lanes       []int64 // that are left; the first has been looked at up to a block
+	after       int64   // key of that block
+	before      int64   // what has this seq, or a later one, was sent since
 }
 
 func (o *purge) apply(t *tx) error {
@@ -58,11 +58,15 @@ func (o *purge) apply(t *tx) error {
 		return nil
 	}
 	if o.state.first {
-		for level, n := range o.q.lanes {
-			if n != nil {
-				o.next.to[level] = n.tail
+		o.next.before = t.l.seq
+		for tn := range o.q.all {
+			for level, n := range tn.lanes {
+				if n != nil {
+					o.next.lanes = append(o.next.lanes, laneID(tn.id, level))
+				}
 			}
 		}
+		o.next.done = len(o.next.lanes) == 0
 	}
 	o.next.first = false
 	for left := purgeBlocks; left > 0 && !o.next.done; {
@@ -77,9 +81,9 @@ func (o *purge) apply(t *tx) error {
 			o.next.after = key
 		}
 		if len(keys) < left {
-			o.next.level++
-			o.next.after = 0
-			o.next.done = o.next.level == levels
+			o.next.lanes, o.next.after = o.next.lanes[1:], 0
+			o.next.done = len(o.next.lanes) == 0
+			left-- // a lane without blocks is some work too
 		}
 		left -= len(keys)
 	}
@@ -88,11 +92,12 @@ func (o *purge) apply(t *tx) error {
 
 // blocks gives the keys of the next blocks of the lane.
 func (o *purge) blocks(t *tx, n int) (keys []int64, err error) {
-	from := max(o.next.after, blockKey(laneID(o.q.id, o.next.level), 0))
-	err = t.l.db.each("SELECT key FROM block WHERE key > ? AND key <= ? ORDER BY key LIMIT ?", func(s *sqlite.Stmt) error {
+	lane := o.next.lanes[0]
+	from := max(o.next.after, blockKey(lane, 0))
+	err = t.l.db.each("SELECT key FROM block WHERE key > ? AND key < ? ORDER BY key LIMIT ?", func(s *sqlite.Stmt) error {
 		keys = append(keys, s.ColumnInt64(0))
 		return nil
-	}, from, o.next.to[o.next.level], int64(n))
+	}, from, blockKey(lane, o.next.before), int64(n))
 	return keys, err
 }
 
@@ -118,7 +123,7 @@ func (o *purge) block(t *tx, key int64) error {
 		return nil
 	}
 	o.drops[key] = drop
-	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND due > ?", key, o.q.later.counted)
+	delayed, err := t.l.db.int("SELECT count(*) FROM again WHERE key = ? AND due > ?", key, o.q.tenantOf(key).later.counted)
 	if err != nil {
 		return err
 	}
@@ -205,20 +210,35 @@ func (q *queue) forget(l *loop, gone func(*ref) bool, now int64) {
 		heap.Init(&h)
 		return h
 	}
-	q.ready, q.parked = left(q.ready), 0
+	parked := map[*tenant]int{}
+	for tn := range q.all {
+		if tn.parked > 0 {
+			parked[tn] = tn.parked
+		}
+		tn.ready, tn.parked = left(tn.ready), 0
+	}
 	for _, k := range q.keys {
 		k.waiting = left(k.waiting)
-		q.parked += len(k.waiting)
+		for _, it := range k.waiting {
+			q.tenantOf(it.key).parked++
+		}
 	}
 	for _, g := range q.groups {
 		g.pending = slices.DeleteFunc(g.pending, gone)
 		g.queued = false
-		q.parked += len(g.pending)
+		for _, r := range g.pending {
+			q.tenantOf(r.key).parked++
+		}
 	}
 	for _, g := range q.groups {
 		g.check(l, q, now)
 	}
 	for _, k := range q.keys {
 		q.wakeKey(l, k, now)
+	}
+	for tn, n := range parked {
+		if tn.parked < n { // its lanes may have stood still
+			q.enter(tn)
+		}
 	}
 }

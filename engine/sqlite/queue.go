@@ -1,26 +1,24 @@
 package sqlite
 
 import (
-	"container/heap"
-	"math"
-
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
 )
 
-// queue is what memory holds of a queue: where its lanes stand, and the messages
-// that left their place in the lane. The number of these is bounded by what was
-// handed out and by maxParked; the rest stays in the store.
+// queue is what memory holds of a queue: where the lanes of its tenants stand, and
+// the messages that left their place in the lane. The number of these is bounded by
+// what was handed out and by maxParked; the rest stays in the store.
 type queue struct {
-	id    int64 // 0: nothing was ever sent to it
-	name  string
-	lanes [levels]*lane
+	id       int64 // 0: nothing was ever sent to it
+	name     string
+	home     tenant            // of messages that name none
+	tenants  map[int64]*tenant // the others that have something stored, by id
+	byTenant map[string]*tenant
+	turn     *tenant // whose turn it is, in the ring of those that may have something
+	since    int64   // seq since which there have been tenants
 
-	ready   readyHeap         // outside the lanes, could be handed out
 	groups  map[uint64]*group // those with messages outside the lanes or leased
-	parked  int               // messages in groups and under limit keys
 	outside ages              // of the ready ones, those under limit keys, and the first of each group
-	later   later             // delayed messages that are in the store only
 	waiters []*receive
 
 	limits    engine.QueueLimits
@@ -116,9 +114,9 @@ func (l *loop) queueFor(name string) *queue {
 
 func (l *loop) newQueue(id int64, name string) *queue {
 	q := &queue{id: id, name: name, groups: map[uint64]*group{}, keys: map[uint64]*limitKey{}}
-	q.later.start()
+	q.home.start(q, id, "")
+	q.home.listen(l)
 	q.wakeup.fire = func(int64) { l.touch(q) }
-	q.later.timer.fire = func(int64) { l.touch(q) }
 	return q
 }
 
@@ -139,9 +137,9 @@ func (t *tx) queue(name string) (*queue, error) {
 	if q != nil && q.id > 0 {
 		return q, nil
 	}
-	id := t.l.queueID + int64(len(t.queues)) + 1
-	if id > math.MaxInt64>>seqBits/levels {
-		return nil, forebay.Errorf(forebay.CodeFull, "sqlite: send", "no more queues")
+	id := t.id()
+	if id == 0 {
+		return nil, errNoID()
 	}
 	if err := t.exec("INSERT INTO queue (id, name) VALUES (?, ?)", id, name); err != nil {
 		return nil, err
@@ -154,6 +152,10 @@ func (t *tx) queue(name string) (*queue, error) {
 	return q, nil
 }
 
+func errNoID() error {
+	return forebay.Errorf(forebay.CodeFull, "sqlite: send", "no more queues and tenants")
+}
+
 // addQueue publishes a queue that was stored. Receivers may wait for it already.
 func (l *loop) addQueue(q *queue) {
 	if old := l.queues[q.name]; old != nil {
@@ -164,30 +166,30 @@ func (l *loop) addQueue(q *queue) {
 		delete(l.dirty, old)
 	}
 	l.queues[q.name], l.byID[q.id] = q, q
-	l.queueID = max(l.queueID, q.id)
 	l.touch(q)
 }
 
-func (q *queue) lane(key int64) *lane {
+func (tn *tenant) lane(key int64) *lane {
 	level := levelOf(key)
-	if q.lanes[level] == nil {
+	if tn.lanes[level] == nil {
 		base := blockKey(laneOf(key), 0)
-		q.lanes[level] = &lane{last: base, tail: base}
+		tn.lanes[level] = &lane{last: base, tail: base}
 	}
-	return q.lanes[level]
+	return tn.lanes[level]
 }
 
-func (q *queue) pushReady(r *ref) {
-	heap.Push(&q.ready, refItem(r))
-	q.outside.add(r.sentAt)
+func (tn *tenant) pushReady(r *ref) {
+	tn.push(refItem(r))
+	tn.q.outside.add(r.sentAt)
 }
 
 // returned puts a message back that was leased.
 func (q *queue) returned(l *loop, r *ref, now int64) {
-	q.delay(r.due, now)
+	tn := q.tenantOf(r.key)
+	tn.delay(r.due, now)
 	if r.group != 0 {
 		q.groupFor(r.group).put(l, q, r, now)
 		return
 	}
-	q.putLater(l, r)
+	tn.putLater(l, r)
 }

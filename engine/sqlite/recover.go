@@ -184,6 +184,8 @@ func tables() []table {
 	return []table{
 		{"meta", []string{"name"}, []string{"value"}},
 		{"queue", []string{"id"}, []string{"name", "limits"}},
+		{"tenant", []string{"id"}, []string{"queue", "name"}},
+		{"grp", []string{"queue", "hash"}, []string{"tenant", "last"}},
 		{"dedup", []string{"seq"}, []string{"lane", "at", "ids"}},
 		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "data"}},
 		{"part", []string{"key"}, []string{"settled"}},
@@ -368,7 +370,8 @@ func (c *copier) mend() error {
 		return err
 	}
 	err = c.to.exec(`INSERT INTO queue (id, name) SELECT id, 'recovered-' || id FROM (
-		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead UNION SELECT queue FROM finished) WHERE id NOT IN (SELECT id FROM queue)`)
+		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead UNION SELECT queue FROM finished UNION SELECT queue FROM tenant)
+		WHERE id NOT IN (SELECT id FROM queue) AND id NOT IN (SELECT id FROM tenant)`)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (t *tx) writeRewrites() error {
 
 func (t *tx) publishRewrites() {
 	for b, w := range t.rewrites {
-		q, settled := t.l.byID[laneOf(b.key)/levels], b.settled.count()
+		q, settled := t.l.queueOf(b.key), b.settled.count()
 		q.bytes -= b.remaining(settled)
 		b.bytes = int64(len(w.data))
 		q.bytes += b.remaining(settled)

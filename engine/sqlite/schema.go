@@ -82,6 +82,15 @@ CREATE TABLE damaged (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, queue INTEGE
 CREATE TABLE doc (rev INTEGER PRIMARY KEY AUTOINCREMENT, collection TEXT NOT NULL, key TEXT NOT NULL,
   expires INTEGER NOT NULL, value BLOB NOT NULL, UNIQUE (collection, key));
 CREATE INDEX doc_expires ON doc (expires) WHERE expires > 0;
+`, `
+-- Tenants that have something stored. Their ids are from the same numbers as those of queues, and stand in
+-- keys of blocks and in again.queue as those of queues do for messages without a tenant.
+CREATE TABLE tenant (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, name TEXT NOT NULL, UNIQUE (queue, name));
+
+-- In whose lane a group of a queue with tenants is, see seat.go.
+CREATE TABLE grp (queue INTEGER NOT NULL, hash INTEGER NOT NULL, tenant INTEGER NOT NULL, last INTEGER NOT NULL,
+  PRIMARY KEY (queue, hash)) WITHOUT ROWID;
+CREATE INDEX grp_tenant ON grp (tenant, last);
 `}
 
 // migrate brings a database to this version. A newer one is left untouched.

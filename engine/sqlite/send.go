@@ -15,6 +15,8 @@ import (
 type encoded struct {
 	name     string // its id
 	queue    string
+	tenant   string
+	in       int64 // the number of its queue's home, or its tenant
 	level    int
 	due      int64
 	group    uint64
@@ -73,6 +75,7 @@ func encode(m *forebay.Message, now time.Time, bodies []byte) encoded {
 	}
 	if m.Job != nil {
 		n.asJob(m)
+		n.tenant = m.Job.Tenant
 	}
 	n.body = appendBody(bodies, m, n.group, n.limitKey)[len(bodies):]
 	if n.job != nil {
@@ -191,6 +194,9 @@ func (t *tx) send(m *encoded) (*entry, error) {
 	}
 	q, err := t.queue(m.queue)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.place(q, m); err != nil {
 		return nil, err
 	}
 	t.add(q, m)

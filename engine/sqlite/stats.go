@@ -36,8 +36,10 @@ func (e *Engine) Stats(ctx context.Context, names ...string) ([]forebay.QueueSta
 }
 
 func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
-	if err := q.countDue(l, now); err != nil {
-		return err
+	for tn := range q.all {
+		if err := tn.countDue(l, now); err != nil {
+			return err
+		}
 	}
 	oldest, err := q.oldest(l)
 	if err != nil {
@@ -55,19 +57,30 @@ func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
 }
 
 // oldest is when the oldest waiting message was sent, of those that memory knows;
-// of a lane that is its head.
+// of a lane that is its head. Where that is not in memory and there are several
+// tenants, it is the time of the block before, or of the first.
 func (q *queue) oldest(l *loop) (int64, error) {
 	oldest := q.outside.oldest()
-	for _, n := range q.lanes {
-		if n == nil {
-			continue
+	see := func(at int64) {
+		if at != 0 && (oldest == 0 || at < oldest) {
+			oldest = at
 		}
-		b, _, err := n.peek(l)
-		if err != nil {
-			return 0, err
-		}
-		if b != nil && (oldest == 0 || b.sentAt < oldest) {
-			oldest = b.sentAt
+	}
+	for tn := range q.all {
+		for _, n := range tn.lanes {
+			switch {
+			case n == nil:
+			case len(n.window) == 0 && n.last < n.tail && len(q.tenants) > 0:
+				see(n.nextAt)
+			default:
+				b, _, err := n.peek(l)
+				if err != nil {
+					return 0, err
+				}
+				if b != nil {
+					see(b.sentAt)
+				}
+			}
 		}
 	}
 	return oldest, nil

@@ -31,6 +31,7 @@ type tx struct {
 	ledger                      // what it says of jobs
 	rewrites map[*block]*rewritten
 	moved    leaving             // jobs that end without a lease, or get another place
+	placing                      // of tenants
 	claims   []*receive          // served
 	gone     []*lease            // ended by time
 	touched  map[*lease]struct{} // of which messages are settled
@@ -67,6 +68,11 @@ func (t *tx) commit() error {
 	}
 	for _, b := range t.made {
 		if err := t.writeBlock(b); err != nil {
+			return err
+		}
+	}
+	for at, in := range t.seats {
+		if err := t.writeSeat(at, in); err != nil {
 			return err
 		}
 	}
@@ -157,12 +163,12 @@ type builder struct {
 // add puts a message into the open block of its lane, and makes it known to later
 // messages of the same transaction.
 func (t *tx) add(q *queue, m *encoded) {
-	lane := laneID(q.id, m.level)
+	lane := laneID(m.in, m.level)
 	b := t.open[lane]
 	if b == nil || len(b.recs) == blockMessages || len(b.data)+len(m.body)+recordHeader > blockBytes {
-		n := min(t.count, blockMessages)
+		n, room := t.room()
 		b = &builder{
-			key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, t.hint),
+			key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, room),
 			recs: make([][2]int32, 0, n), ids: make([]byte, 0, n*entryBytes), hashes: make([]digest, 0, n),
 		}
 		b.data[0] = blockVersion
@@ -207,6 +213,18 @@ func (t *tx) add(q *queue, m *encoded) {
 	if m.job != nil {
 		t.end(b.key, i, m.job)
 	}
+}
+
+// wideTx is how many blocks of one transaction are made as if all its messages went
+// there. There may be one for each tenant.
+const wideTx = 8
+
+// room is how many messages the next block may get, and bytes.
+func (t *tx) room() (n, bytes int) {
+	if len(t.made) < wideTx {
+		return min(t.count, blockMessages), t.hint
+	}
+	return 1, 512
 }
 
 func (t *tx) writeBlock(b *builder) error {
@@ -269,8 +287,12 @@ func (t *tx) publish() {
 		l.seqKept = t.seq + seqsAhead
 	}
 	l.seq = t.seq
+	l.takeIDs(t.taken)
 	for _, q := range t.queues {
 		l.addQueue(q)
+	}
+	for _, tn := range t.tenants {
+		l.addTenant(tn)
 	}
 	t.publishRewrites() // before what is settled of them
 	for b, marks := range t.settled {
@@ -284,33 +306,40 @@ func (t *tx) publish() {
 	for _, b := range t.made {
 		l.publishBlock(b, t.now)
 	}
+	for _, tn := range t.tenants { // one may have got nothing, since a group was elsewhere
+		l.counted(tn, 0)
+	}
 }
 
 func (l *loop) publishMarks(b *block, marks *bitmap) {
-	q := l.byID[laneOf(b.key)/levels]
+	tn := l.tenantOf(b.key)
+	q := tn.q
 	before, after := b.settled.count(), marks.count()
 	q.total -= int64(after - before)
+	l.counted(tn, int64(before-after))
 	q.bytes -= b.remaining(before) - b.remaining(after)
 	b.settled = *marks
 	l.blocks.release(b)
 }
 
 func (l *loop) publishBlock(b *builder, now int64) {
-	q := b.q
+	q, tn := b.q, b.q.tenantOf(b.key)
 	n := len(b.recs)
+	tn.total += int64(n)
 	q.total += int64(n)
 	q.bytes += int64(len(b.data))
 	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), data: b.data, recs: b.recs}
 	for _, r := range b.delayed {
-		q.delay(r.due, now)
+		tn.delay(r.due, now)
 		if r.group != 0 { // its group's order lets the lane come to it first
 			blk.noted.set(r.idx)
 			continue
 		}
 		blk.skip.set(r.idx)
-		q.putLater(l, r)
+		tn.putLater(l, r)
 	}
-	q.lane(b.key).push(l, blk)
+	tn.lane(b.key).push(l, blk)
+	q.enter(tn)
 	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.longest)
 	l.touch(q)
 }

@@ -57,6 +57,7 @@ type block struct {
 	n      int
 	sentAt int64
 	bytes  int64
+	jobs   int
 	data   []byte     // nil: to be read again when needed
 	recs   [][2]int32 // where each body lies in data; 0,0: damaged
 

@@ -164,7 +164,7 @@ func (c *claim) fromReady(r *ref) error {
 func (c *claim) fromGroup(g *group, tn *tenant) error {
 	g.queued = false
 	c.join(g)
-	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now && (g.active == 0 || tn.alone()) {
+	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now && (g.active == 0 || tn.alone() && g.hash&oneAtATime == 0) {
 		r := g.pending[0]
 		if !c.q.keyFree(r.limitKey, c.t.now) {
 			c.passed++

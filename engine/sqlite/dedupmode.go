@@ -19,7 +19,7 @@ func (m *encoded) asJob(msg *forebay.Message) {
 	}
 	m.key = queueKeyDigest(msg.Queue, msg.DedupKey)
 	if o.Dedup == forebay.DedupKeepLast && m.group == 0 {
-		m.group = max(xxhash.Sum64(m.key[:]), 1)
+		m.group = xxhash.Sum64(m.key[:]) | oneAtATime
 		m.level = forebay.Priority(0).Level()
 	}
 }

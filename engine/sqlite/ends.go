@@ -138,7 +138,7 @@ func (o *endJobs) one(t *tx, n end) (stays bool, err error) {
 		return true, nil
 	case n.kind == endDeadline:
 		return false, t.finishWaiting(&job, &ending{state: stDead, cause: deadlineCause()})
-	case job.it == nil && !job.moving && job.ref.deliveries == 0:
+	case job.it == nil && !job.moving && !job.ref.begun():
 		return false, t.finishWaiting(&job, &ending{state: stExpired, cause: expiredCause()})
 	}
 	return false, nil
@@ -169,6 +169,9 @@ func (o *endJobs) publish(t *tx) {
 
 // late tells whether a job that could be handed out must not be any more: a timer is
 // about to end it.
-func (g *glance) late(deliveries int, now int64) bool {
-	return g.deadline != 0 && g.deadline <= now || g.expires != 0 && g.expires <= now && deliveries == 0
+func (g *glance) late(r *ref, now int64) bool {
+	return g.deadline != 0 && g.deadline <= now || g.expires != 0 && g.expires <= now && !r.begun()
 }
+
+// begun tells whether a job was ever handed out, be it that the hand-out was given back.
+func (r *ref) begun() bool { return r.deliveries > 0 || r.started != 0 }

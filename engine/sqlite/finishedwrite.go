@@ -27,7 +27,7 @@ func (t *tx) keepFinished(q *queue, g *glance, o *outcome, body []byte) {
 	key := finishedKey{q.id, int64(keep.Age), keep.Count}
 	f := t.finishing[key]
 	if f == nil || len(f.states) == finishedJobs || len(f.data) >= finishedBytes {
-		f = &finishing{finishedKey: key, q: q, seq: t.finishedSeq, data: make([]byte, 1, 4096)}
+		f = &finishing{finishedKey: key, q: q, seq: t.finishedSeq, data: make([]byte, 1, max(t.l.finishedRoom, 1024))}
 		f.data[0] = finishedVersion
 		t.finishedSeq++
 		if t.finishing == nil {
@@ -58,6 +58,7 @@ func (t *tx) writeFinished() error {
 		if f.count > 0 {
 			last = c.ord + int64(f.count)
 		}
+		t.l.finishedRoom = (3*t.l.finishedRoom + len(f.data)*5/4) / 4
 		err := t.exec("INSERT INTO finished (seq, queue, at, ord, until, last, states, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 			f.seq, f.queue, t.now, c.ord, until, last, f.states, f.data)
 		if err != nil {

@@ -17,6 +17,9 @@ type group struct {
 	waits   int64 // since when its first message does, as the queue's ages have it; 0: none is due
 }
 
+// oneAtATime is set in the hash of a group of which not even one Receive takes several.
+const oneAtATime = 1 << 63
+
 func (q *queue) groupFor(hash uint64) *group {
 	g := q.groups[hash]
 	if g == nil {
@@ -29,7 +32,7 @@ func (q *queue) groupFor(hash uint64) *group {
 // free tells whether a lease that is being filled may take the group's next
 // message from the lane.
 func (g *group) free(lease int64) bool {
-	return len(g.pending) == 0 && (g.active == 0 || g.by == lease)
+	return len(g.pending) == 0 && (g.active == 0 || g.by == lease && g.hash&oneAtATime == 0)
 }
 
 // put adds a message that waits outside the lane.

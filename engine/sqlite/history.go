@@ -97,12 +97,14 @@ func (r *historyRow) size() int { return len(r.data) + len(r.jobs) }
 // events are rows that are being filled.
 type events []*historyRow
 
-func (e *events) add(n *note) {
+// add puts an event into the last row, or into a new one, with room for so many bytes.
+
+func (e *events) add(n *note, room int) {
 	var row *historyRow
 	if k := len(*e); k > 0 && (*e)[k-1].n < historyEvents && len((*e)[k-1].data) < historyBytes {
 		row = (*e)[k-1]
 	} else {
-		row = &historyRow{data: make([]byte, historyHeader, 4096), jobs: make([]byte, 0, 256)}
+		row = &historyRow{data: make([]byte, historyHeader, max(room, 512)), jobs: make([]byte, 0, max(room/8, 64))}
 		*e = append(*e, row)
 	}
 	row.n++

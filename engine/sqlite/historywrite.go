@@ -16,13 +16,17 @@ type history struct {
 	pending events        // what claims and timers noted; the next commit takes them
 	recent  []*historyRow // oldest first, the newest of the store
 	bytes   int           // of recent
+	room    int           // what the last rows took, about: to begin with for the next
 	more    chan struct{} // closed when there is more
 
 	total, stored int64 // events and bytes in the store
 }
 
 // record notes an event of this transaction.
-func (t *tx) record(n *note) { t.events.add(n) }
+func (t *tx) record(n *note) { t.events.add(n, t.l.history.room) }
+
+// recordLater notes an event that no call has brought, for the commit that comes next.
+func (h *history) recordLater(n *note) { h.pending.add(n, h.room) }
 
 // writeHistory stores the events of the transaction, behind those that no call has
 // brought.
@@ -105,6 +109,7 @@ func (h *history) publish(t *tx) {
 	h.total, h.stored = h.with(t.written)
 	for _, row := range t.written {
 		h.bytes += row.size()
+		h.room = (3*h.room + len(row.data)*5/4) / 4
 	}
 	h.recent = append(h.recent, t.written...)
 	drop := 0

@@ -225,9 +225,9 @@ func (l *loop) meta(key int64) (*block, error) {
 		return b, nil
 	}
 	b, found := &block{key: key}, false
-	err := l.db.each("SELECT n, sent_at, bytes FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
+	err := l.db.each("SELECT n, sent_at, bytes, jobs FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
 		found = true
-		b.n, b.sentAt, b.bytes = int(s.ColumnInt64(0)), s.ColumnInt64(1), s.ColumnInt64(2)
+		b.n, b.sentAt, b.bytes, b.jobs = int(s.ColumnInt64(0)), s.ColumnInt64(1), s.ColumnInt64(2), int(s.ColumnInt64(3))
 		return nil
 	}, key)
 	if err != nil {

@@ -75,14 +75,14 @@ func (t *tx) added(q *queue, m *encoded) {
 // begin notes that a job is handed out, unless it is too late for it.
 func (l *loop) begin(t *tx, q *queue, r *ref, body []byte) bool {
 	g, err := glanceAt(body)
-	if g.late(r.deliveries, t.now) {
+	if g.late(r, t.now) {
 		return false
 	}
 	r.job, r.started = true, t.now
 	if err != nil {
 		return true // whoever decodes it says so
 	}
-	l.history.pending.add(&note{typ: evStarted, state: stActive, attempt: r.attempts + 1, id: g.id, kind: g.kind, queue: q.name})
+	l.history.recordLater(&note{typ: evStarted, state: stActive, attempt: r.attempts + 1, id: g.id, kind: g.kind, queue: q.name})
 	return true
 }
 
@@ -99,7 +99,7 @@ func (l *loop) mustEnd(ls *lease, it *item, now int64) bool {
 	}
 	s := forebay.Settlement{Verdict: forebay.Release}
 	if !it.override(&s, &g, now) {
-		l.history.pending.add(&note{typ: evLeaseLost, state: stWaiting, attempt: it.attempts + 1, id: g.id, kind: g.kind, queue: ls.q.name})
+		l.history.recordLater(&note{typ: evLeaseLost, state: stWaiting, attempt: it.attempts + 1, id: g.id, kind: g.kind, queue: ls.q.name})
 		return false
 	}
 	l.own = append(l.own, &lapse{ls: ls, it: it, s: s})
@@ -194,7 +194,7 @@ func (t *tx) settleJob(q *queue, s *forebay.Settlement, d *settled) error {
 		attempts++
 	}
 	it.override(s, &g, t.now)
-	d.v = s.Verdict
+	d.v, d.keeps = s.Verdict, g.expires != 0
 	n := note{attempt: it.attempts + 1, id: g.id, kind: g.kind, queue: q.name}
 	switch s.Verdict {
 	case forebay.Retry, forebay.Release:

@@ -216,193 +216,160 @@ func TestExpiryAndDeadline(t *testing.T) {
 	})
 }
 
-func TestDedupModes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db")})
-		n := 0
-		job := func(queue string, mode forebay.DedupMode, payload string, delay time.Duration) forebay.SendResult {
-			n++
-			m := forebay.Message{ID: fmt.Sprint("d", n), Queue: queue, Kind: "k", DedupKey: "key", DedupWindow: time.Hour,
-				Payload: []byte(payload), Job: &forebay.JobOptions{Dedup: mode}}
-			if delay > 0 {
-				m.NotBefore = time.Now().Add(delay)
-			}
-			return sendOf(t, e, m)
-		}
-		take := func(queue string, want ...string) []forebay.Delivery {
-			t.Helper()
-			ds, err := e.Receive(context.Background(), engine.Receive{Queue: queue, Max: 10, Lease: 10 * time.Hour})
-			if err != nil {
-				t.Fatal(err)
-			}
-			var got []string
-			for _, d := range ds {
-				got = append(got, string(d.Payload))
-			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%s: handed out %q, want %q", queue, got, want)
-			}
-			return ds
-		}
-		is := func(r forebay.SendResult, duplicate, replaced bool) {
-			t.Helper()
-			if r.Duplicate != duplicate || r.Replaced != replaced || r.Conflict && replaced {
-				t.Errorf("%+v, want duplicate %v, replaced %v", r, duplicate, replaced)
-			}
-		}
+// dedupCase sends to and takes from queues of their own.
+type dedupCase struct {
+	t *testing.T
+	e *sqlite.Engine
+	n int
+}
 
-		is(job("until", forebay.DedupUntilFinished, "1", 0), false, false)
-		is(job("until", forebay.DedupUntilFinished, "2", 0), true, false)
-		settle(t, e, forebay.Ack, take("until", "1")...)
-		is(job("until", forebay.DedupUntilFinished, "3", 0), false, false)
+// send sends a job with the one key, and looks what became of it.
+func (c *dedupCase) send(queue string, mode forebay.DedupMode, payload string, delay time.Duration, duplicate, replaced bool) {
+	c.t.Helper()
+	c.n++
+	m := forebay.Message{ID: fmt.Sprint("d", c.n), Queue: queue, Kind: "k", DedupKey: "key", DedupWindow: time.Hour,
+		Payload: []byte(payload), Job: &forebay.JobOptions{Dedup: mode}}
+	if delay > 0 {
+		m.NotBefore = time.Now().Add(delay)
+	}
+	if r := sendOf(c.t, c.e, m); r.Duplicate != duplicate || r.Replaced != replaced || r.Conflict && replaced {
+		c.t.Errorf("%s: %+v, want duplicate %v, replaced %v", payload, r, duplicate, replaced)
+	}
+}
 
-		is(job("throttle", forebay.DedupThrottle, "1", 0), false, false)
-		settle(t, e, forebay.Ack, take("throttle", "1")...)
-		is(job("throttle", forebay.DedupThrottle, "2", 0), true, false)
+// take takes all there is, which must be as said.
+func (c *dedupCase) take(queue string, want ...string) []forebay.Delivery {
+	c.t.Helper()
+	ds, err := c.e.Receive(context.Background(), engine.Receive{Queue: queue, Max: 10, Lease: 10 * time.Hour})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var got []string
+	for _, d := range ds {
+		got = append(got, string(d.Payload))
+	}
+	if !slices.Equal(got, want) {
+		c.t.Errorf("%s: handed out %q, want %q", queue, got, want)
+	}
+	return ds
+}
+
+// dedupCases runs f in memory and on a file.
+func dedupCases(t *testing.T, f func(t *testing.T, c *dedupCase)) {
+	for _, path := range []string{"", "forebay.db"} {
+		synctest.Test(t, func(t *testing.T) {
+			if path != "" {
+				path = filepath.Join(t.TempDir(), path)
+			}
+			f(t, &dedupCase{t: t, e: open(t, sqlite.Config{Path: path})})
+		})
+	}
+}
+
+func TestDedupUntilFinishedAndThrottle(t *testing.T) {
+	dedupCases(t, func(t *testing.T, c *dedupCase) {
+		const until, throttle = forebay.DedupUntilFinished, forebay.DedupThrottle
+		c.send("until", until, "1", 0, false, false)
+		c.send("until", until, "2", 0, true, false)
+		c.send("other", until, "1", 0, false, false) // a key is one of its queue
+		settle(t, c.e, forebay.Ack, c.take("until", "1")...)
+		c.send("until", until, "3", 0, false, false)
+
+		c.send("throttle", throttle, "1", 0, false, false)
+		settle(t, c.e, forebay.Ack, c.take("throttle", "1")...)
+		c.send("throttle", throttle, "2", 0, true, false)
 		time.Sleep(time.Hour)
-		is(job("throttle", forebay.DedupThrottle, "3", 0), false, false)
+		c.send("throttle", throttle, "3", 0, false, false)
 		time.Sleep(time.Hour)
-		is(job("throttle", forebay.DedupThrottle, "4", 0), false, false) // the third is still there
+		c.send("throttle", throttle, "4", 0, false, false) // the third is still there
+	})
+}
 
-		is(job("debounce", forebay.DedupDebounce, "1", time.Minute), false, false)
+func TestDedupDebounce(t *testing.T) {
+	dedupCases(t, func(t *testing.T, c *dedupCase) {
+		const debounce = forebay.DedupDebounce
+		c.send("q", debounce, "1", time.Minute, false, false)
 		time.Sleep(50 * time.Second)
-		is(job("debounce", forebay.DedupDebounce, "2", time.Minute), true, true)
-		is(job("debounce", forebay.DedupDebounce, "3", time.Minute), true, true)
+		c.send("q", debounce, "2", time.Minute, true, true)
+		c.send("q", debounce, "3", time.Minute, true, true)
 		time.Sleep(50 * time.Second)
-		take("debounce")
+		c.take("q")
 		time.Sleep(10 * time.Second)
-		ds := take("debounce", "3")
-		is(job("debounce", forebay.DedupDebounce, "4", 0), false, false) // the first has begun
-		take("debounce", "4")
-		if got := story(t, e, ds[0].ID); !slices.Equal(got, []forebay.HistoryType{"added", "replaced", "replaced", "started"}) {
+		ds := c.take("q", "3")
+		c.send("q", debounce, "4", 0, false, false) // the first has begun
+		c.take("q", "4")
+		if got := story(t, c.e, ds[0].ID); !slices.Equal(got, []forebay.HistoryType{"added", "replaced", "replaced", "started"}) {
 			t.Errorf("story %v", got)
 		}
-
-		is(job("last", forebay.DedupKeepLast, "1", 0), false, false)
-		is(job("last", forebay.DedupKeepLast, "2", 0), true, true)
-		ds = take("last", "2")
-		is(job("last", forebay.DedupKeepLast, "3", 0), false, false)
-		is(job("last", forebay.DedupKeepLast, "4", 0), true, true)
-		is(job("last", forebay.DedupKeepLast, "5", 0), true, true)
-		take("last") // one is active
-		settle(t, e, forebay.Ack, ds...)
-		take("last", "5")
-		if is := jobOf(t, e, ds[0].ID); is.Group != "" {
-			t.Errorf("its group shows: %+v", is)
-		}
-
-		// In one commit.
-		both := []forebay.Message{}
+		var both []forebay.Message // of one commit
 		for i := range 3 {
 			both = append(both, forebay.Message{ID: fmt.Sprint("b", i), Queue: "both", Kind: "k", DedupKey: "key",
-				NotBefore: time.Now().Add(time.Duration(i+1) * time.Minute), Payload: []byte(fmt.Sprint("longer and longer"[:5+i*5])), Job: &forebay.JobOptions{Dedup: forebay.DedupDebounce}})
+				NotBefore: time.Now().Add(time.Duration(i+1) * time.Minute), Payload: []byte("longer and longer"[:5+i*5]),
+				Job: &forebay.JobOptions{Dedup: debounce}})
 		}
-		send(t, e, both...)
+		send(t, c.e, both...)
 		time.Sleep(3*time.Minute - time.Second)
-		take("both")
+		c.take("both")
 		time.Sleep(time.Second)
-		take("both", "longer and long")
+		c.take("both", "longer and long")
 	})
 }
 
-func TestRetentionOfJobs(t *testing.T) {
+func TestDedupKeepLast(t *testing.T) {
+	dedupCases(t, func(t *testing.T, c *dedupCase) {
+		const last = forebay.DedupKeepLast
+		c.send("q", last, "1", 0, false, false)
+		c.send("q", last, "2", 0, true, true)
+		ds := c.take("q", "2")
+		c.send("q", last, "3", 0, false, false)
+		c.send("q", last, "4", 0, true, true)
+		c.send("q", last, "5", 0, true, true)
+		c.take("q") // one is active
+		settle(t, c.e, forebay.Retry, ds...)
+		ds = c.take("q", "2") // it goes before what waits behind it
+		settle(t, c.e, forebay.Ack, ds...)
+		ds = c.take("q", "5")
+		if j := jobOf(t, c.e, ds[0].ID); j.Group != "" {
+			t.Errorf("its group shows: %+v", j)
+		}
+	})
+}
+
+// A job with a time by which it must begin, which was begun and given back, has begun.
+func TestExpiryOfAReleasedJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "forebay.db")
-		e := open(t, sqlite.Config{Path: path, HistoryMax: 1200})
-		keep := func(prefix string, n int, r forebay.Retention, v forebay.Verdict) {
-			all := jobs(n, prefix)
-			for i := range all {
-				all[i].Queue, all[i].Job.Keep = prefix, r
-			}
-			send(t, e, all...)
-			for range n { // in commits of their own
-				ds, err := e.Receive(context.Background(), engine.Receive{Queue: prefix, Max: 1})
-				if err != nil || len(ds) != 1 {
-					t.Fatal(ds, err)
-				}
-				settle(t, e, v, ds...)
-			}
-		}
-		finished := func(k forebay.Keep) forebay.Retention { return forebay.Retention{Finished: k} }
-		keep("age", 20, finished(forebay.Keep{Age: time.Minute}), forebay.Ack)
-		keep("count", 30, finished(forebay.Keep{Count: 10}), forebay.Ack)
-		keep("none", 3, finished(forebay.Keep{None: true}), forebay.Ack)
-		keep("ever", 3, finished(forebay.Keep{}), forebay.Cancelled)
-		keep("deadage", 20, forebay.Retention{Dead: forebay.Keep{Age: time.Minute}}, forebay.Dead)
-		keep("deadcount", 30, forebay.Retention{Dead: forebay.Keep{Count: 10}}, forebay.Dead)
-		kept := func(prefix string, n int) (kept int) {
-			for i := range n {
-				_, err := e.Job(context.Background(), fmt.Sprint(prefix, i))
-				switch forebay.CodeOf(err) {
-				case "":
-					kept++
-				case forebay.CodeNotFound:
-				default:
-					t.Error(err)
-				}
-			}
-			return kept
-		}
-		if n := kept("count", 30); n != 10 {
-			t.Errorf("%d by count, at once", n)
-		}
-		time.Sleep(10 * time.Second)
-		for name, want := range map[string]int{"age": 20, "count": 10, "none": 0, "ever": 3, "deadage": 20, "deadcount": 10} {
-			if n := kept(name, 30); n != want {
-				t.Errorf("%s: %d, want %d", name, n, want)
-			}
-		}
-		e.Close()
-		e = open(t, sqlite.Config{Path: path, HistoryMax: 100, HistoryAge: time.Hour})
-		time.Sleep(time.Minute)
-		for name, want := range map[string]int{"age": 0, "count": 10, "none": 0, "ever": 3, "deadage": 0, "deadcount": 10} {
-			if n := kept(name, 30); n != want {
-				t.Errorf("%s: %d, want %d", name, n, want)
-			}
-		}
-		stats, err := e.Stats(context.Background(), "deadage", "deadcount")
-		if err != nil || stats[0].Dead != 0 || stats[1].Dead != 10 {
-			t.Errorf("%+v, %v", stats, err)
-		}
-		if rows := e.Count("SELECT count(*) FROM finished"); rows != 13 {
-			t.Errorf("%d rows of finished jobs", rows)
-		}
-		if rows := e.Count("SELECT count(*) FROM finished_id"); rows != 13 {
-			t.Errorf("%d ids", rows)
-		}
-		page, err := e.History(context.Background(), engine.HistoryQuery{})
-		if err != nil || len(page.Events) > 100 || len(page.Events) == 0 || page.Oldest == 0 || page.Events[0].Seq <= page.Oldest {
-			t.Errorf("%d events, oldest %d, %v", len(page.Events), page.Oldest, err)
-		}
-		time.Sleep(time.Hour)
-		page, err = e.History(context.Background(), engine.HistoryQuery{})
-		if err != nil || len(page.Events) != 0 || page.Oldest != page.Next {
-			t.Errorf("%d events after an hour, %d, %d", len(page.Events), page.Oldest, page.Next)
+		e := open(t, sqlite.Config{Path: path})
+		all := jobs(1, "r")
+		all[0].Job.Expires = time.Now().Add(time.Minute)
+		send(t, e, all...)
+		settle(t, e, forebay.Release, receive(t, e, 1)...)
+		e = reopen(t, e, path)
+		time.Sleep(2 * time.Minute)
+		if got := ids(receive(t, e, 1)); !slices.Equal(got, []string{"r0"}) {
+			t.Errorf("handed out %v", got)
 		}
 	})
 }
 
-func TestRemoveJobs(t *testing.T) {
+func TestPurgeOfJobs(t *testing.T) {
 	e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db")})
-	send(t, e, jobs(5, "r")...)
-	ds := receive(t, e, 4)
-	settle(t, e, forebay.Ack, ds[:3]...)
-	settle(t, e, forebay.Dead, ds[3])
-	errs, err := e.Remove(context.Background(), []string{"r0", "r3", "r4", "nobody", "r0"})
-	if err != nil {
-		t.Fatal(err)
+	for i := range 10 {
+		send(t, e, jobs(1000, fmt.Sprint("p", i, "-"))...)
 	}
-	for i, want := range []forebay.Code{"", "", forebay.CodeConflict, forebay.CodeNotFound, forebay.CodeNotFound} {
-		if forebay.CodeOf(errs[i]) != want {
-			t.Errorf("%d: %v, want %q", i, errs[i], want)
+	ds := receive(t, e, 1)
+	if n, err := e.Purge(context.Background(), "q"); n != 9999 || err != nil {
+		t.Errorf("%d dropped, %v", n, err)
+	}
+	for _, id := range []string{"p0-1", "p9-999"} {
+		if _, err := e.Job(context.Background(), id); forebay.CodeOf(err) != forebay.CodeNotFound {
+			t.Errorf("%s: %v", id, err)
+		}
+		if got := story(t, e, id); !slices.Equal(got, []forebay.HistoryType{"added", "discarded"}) {
+			t.Errorf("story %v", got)
 		}
 	}
-	for i, want := range []forebay.Code{forebay.CodeNotFound, "", "", forebay.CodeNotFound, ""} {
-		if _, err := e.Job(context.Background(), fmt.Sprint("r", i)); forebay.CodeOf(err) != want {
-			t.Errorf("%d: %v, want %q", i, err, want)
-		}
-	}
-	if n := e.Count("SELECT completed FROM ledger"); n != 2 {
-		t.Errorf("%d are counted", n)
+	if j := jobOf(t, e, ds[0].ID); j.State != forebay.StateActive {
+		t.Errorf("%+v", j)
 	}
 }

@@ -80,6 +80,7 @@ type loop struct {
 	ends         ends
 	retention    retention
 	finishedSeq  int64  // of the next row
+	finishedRoom int    // what the last rows took, about: to begin with for the next
 	finishedKept int64  // seqs below it are reserved in the store
 	own          []op   // of the engine itself, for this cycle
 	scratch      []byte // for one record at a time

@@ -12,7 +12,10 @@ import (
 
 // purgeBlocks is how many blocks one step of a purge removes, so that others get
 // their turn in between.
-const purgeBlocks = 256
+const (
+	purgeBlocks = 256
+	purgeJobs   = 4096 // of which each has an event
+)
 
 // Purge drops the messages of a queue that are not active, with their dedup
 // records. What is sent while it runs stays.
@@ -37,6 +40,7 @@ type purge struct {
 	name        string
 	state, next purgeState // before and after the step
 	dropped     int64
+	jobs        int // of them, so far
 	q           *queue
 	delayed     int64             // of what was dropped, so many were delayed
 	drops       map[int64]*bitmap // what was dropped of each block
@@ -51,7 +55,7 @@ type purgeState struct {
 }
 
 func (o *purge) apply(t *tx) error {
-	o.next, o.dropped, o.delayed, o.drops = o.state, 0, 0, map[int64]*bitmap{}
+	o.next, o.dropped, o.delayed, o.jobs, o.drops = o.state, 0, 0, 0, map[int64]*bitmap{}
 	o.q = t.l.queues[o.name]
 	if o.q == nil || o.q.id == 0 {
 		o.next.done = true
@@ -74,7 +78,11 @@ func (o *purge) apply(t *tx) error {
 		if err != nil {
 			return err
 		}
-		for _, key := range keys {
+		for i, key := range keys {
+			if o.jobs >= purgeJobs {
+				keys, left = keys[:i], 0
+				break
+			}
 			if err := o.block(t, key); err != nil {
 				return err
 			}
@@ -111,6 +119,11 @@ func (o *purge) block(t *tx, key int64) error {
 	if b.leased > 0 {
 		leased = t.l.leasedOf(key)
 	}
+	if b.jobs > 0 {
+		if err := o.discard(t, b, &leased); err != nil {
+			return err
+		}
+	}
 	drop := new(bitmap)
 	for i := range b.n {
 		if !b.settled.has(i) && !leased.has(i) {
@@ -132,6 +145,26 @@ func (o *purge) block(t *tx, key int64) error {
 		return err
 	}
 	return t.forget(seqOf(key), drop)
+}
+
+// discard notes that jobs are dropped. It reads what they are, so that fewer blocks
+// fit into a step.
+func (o *purge) discard(t *tx, b *block, leased *bitmap) error {
+	b, err := t.l.readable(b.key)
+	if b == nil || err != nil {
+		return err
+	}
+	for i := range b.n {
+		body := b.body(i)
+		if b.settled.has(i) || leased.has(i) || !isJob(body) {
+			continue
+		}
+		if g, err := glanceAt(body); err == nil {
+			t.record(&note{typ: evDiscarded, id: g.id, kind: g.kind, queue: o.name, text: "its queue was purged"})
+			o.jobs++
+		}
+	}
+	return nil
 }
 
 func (o *purge) forgetAgain(t *tx, b *block, drop *bitmap) error {

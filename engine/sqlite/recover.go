@@ -187,7 +187,7 @@ func tables() []table {
 		{"tenant", []string{"id"}, []string{"queue", "name"}},
 		{"grp", []string{"queue", "hash"}, []string{"tenant", "last"}},
 		{"dedup", []string{"seq"}, []string{"lane", "at", "ids"}},
-		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "data"}},
+		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "jobs", "data"}},
 		{"part", []string{"key"}, []string{"settled"}},
 		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "sum", "started", "failures"}},
 		{"lease", []string{"id"}, []string{"items", "at"}},
@@ -254,7 +254,7 @@ func (c *copier) table(t table) error {
 			continue // a block that dedup remembers, long settled
 		}
 		if t.name == "block" {
-			row[1] = max(recordCount(row[4].([]byte)), row[1].(int64))
+			row[1] = max(recordCount(row[5].([]byte)), row[1].(int64))
 		}
 		if err := c.to.exec(put, row...); err != nil {
 			return err

@@ -54,12 +54,11 @@ func (o *removeJobs) apply(t *tx) error {
 
 // one drops all that the ledger has of an id.
 func (o *removeJobs) one(t *tx, id string) (n int, err error) {
-	var places []int64
-	h := finishedID([]byte(id))
+	var places, found []int64
 	err = t.l.db.each("SELECT at FROM finished_id WHERE h = ? ORDER BY at DESC LIMIT ?", func(s *sqlite.Stmt) error {
 		places = append(places, s.ColumnInt64(0))
 		return nil
-	}, h, int64(finishedPlaces))
+	}, finishedID([]byte(id)), int64(finishedPlaces))
 	if err != nil {
 		return 0, err
 	}
@@ -71,14 +70,12 @@ func (o *removeJobs) one(t *tx, id string) (n int, err error) {
 		if !ok || job.ID != id {
 			continue
 		}
-		if err := t.removeFinished(place); err != nil {
-			return n, err
-		}
-		if err := t.exec("DELETE FROM finished_id WHERE h = ? AND at = ?", h, place); err != nil {
-			return n, err
-		}
-		n++
+		found = append(found, place)
 	}
+	if err := t.removeAll(found); err != nil {
+		return 0, err
+	}
+	n = len(found)
 	dead, err := o.bodies(t, id)
 	return n + dead, err
 }
@@ -106,9 +103,23 @@ func (o *removeJobs) publish(*tx) {
 	}
 }
 
-// removeFinished takes one job out of its row.
-func (t *tx) removeFinished(place int64) error {
-	seq, idx := place>>finishedIdx, int(place&(1<<finishedIdx-1))
+// removeAll takes jobs out of their rows; those of one row come one after the other.
+func (t *tx) removeAll(places []int64) error {
+	for len(places) > 0 {
+		n := 1
+		for n < len(places) && places[n]>>finishedIdx == places[0]>>finishedIdx {
+			n++
+		}
+		if err := t.removeFrom(places[0]>>finishedIdx, places[:n]); err != nil {
+			return err
+		}
+		places = places[n:]
+	}
+	return nil
+}
+
+// removeFrom takes jobs out of one row.
+func (t *tx) removeFrom(seq int64, places []int64) error {
 	var row finishedRow
 	var data []byte
 	err := t.l.db.each("SELECT "+finishedColumns+" FROM finished WHERE seq = ?", func(s *sqlite.Stmt) error {
@@ -118,8 +129,22 @@ func (t *tx) removeFinished(place int64) error {
 	if err != nil || row.q == nil {
 		return err
 	}
-	t.tally(row.q).add(row.states[idx], -1)
-	row.states[idx] = 0
+	gone := map[int64]bool{}
+	for _, place := range places {
+		idx := place & (1<<finishedIdx - 1)
+		t.tally(row.q).add(row.states[idx], -1)
+		row.states[idx] = 0
+		gone[place] = true
+	}
+	var ids []int64
+	eachFinishedID(seq, data, len(row.states), func(h, at int64) {
+		if gone[at] {
+			ids = append(ids, h, at)
+		}
+	})
+	if err := t.pairs("DELETE FROM finished_id WHERE (h, at) IN (VALUES ", ")", ids); err != nil {
+		return err
+	}
 	fresh := append(make([]byte, 0, len(data)), finishedVersion)
 	recs, _ := records(data, len(row.states))
 	for i, r := range recs {

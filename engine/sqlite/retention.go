@@ -118,29 +118,65 @@ func (o *retain) byCount(t *tx, q *queue) error {
 	if err != nil {
 		return err
 	}
-	more := full
+	if !full {
+		if err := o.trim(t, q); err != nil {
+			return err
+		}
+	}
+	more, err := o.lettersByCount(t, q)
+	if err != nil {
+		return err
+	}
+	if more = more || full; !more {
+		o.done = append(o.done, q)
+	}
+	o.more = o.more || more
+	return nil
+}
+
+// trim takes those jobs out of rows that are not among the newest any more, while
+// others of the row are.
+func (o *retain) trim(t *tx, q *queue) error {
+	ord := t.tally(q).ord
+	var places []int64
+	err := t.l.db.each("SELECT seq, last, states FROM finished WHERE queue = ? AND last > ? AND last < ? ORDER BY last LIMIT ?", func(s *sqlite.Stmt) error {
+		states := columnBytes(s, 2)
+		gone := int64(len(states)) - (s.ColumnInt64(1) - ord) // so many from the first on
+		for i := int64(0); i < gone; i++ {
+			if states[i] != 0 {
+				places = append(places, s.ColumnInt64(0)<<finishedIdx|i)
+			}
+		}
+		return nil
+	}, q.id, ord, ord+finishedJobs, int64(retainRows))
+	if err != nil {
+		return err
+	}
+	return t.removeAll(places)
+}
+
+// lettersByCount drops dead jobs that are not among the newest of their queue.
+func (o *retain) lettersByCount(t *tx, q *queue) (more bool, err error) {
 	var counts []int64
 	err = t.l.db.each("SELECT DISTINCT keep FROM dead WHERE queue = ? AND keep IS NOT NULL", func(s *sqlite.Stmt) error {
 		counts = append(counts, s.ColumnInt64(0))
 		return nil
 	}, q.id)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, n := range counts {
 		oldest, err := t.l.db.int("SELECT seq FROM dead WHERE queue = ? ORDER BY seq DESC LIMIT 1 OFFSET ?", q.id, n-1)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if full, err = o.letters(t, "count", "queue = ? AND keep = ? AND seq < ? ORDER BY seq", q.id, n, oldest); err != nil {
-			return err
+		full, err := o.letters(t, "count", "queue = ? AND keep = ? AND seq < ? ORDER BY seq", q.id, n, oldest)
+		if err != nil {
+			return false, err
 		}
 		more = more || full
 	}
-	if o.more = o.more || more; !more {
-		o.done = append(o.done, q)
-	}
-	return nil
+	return more, nil
 }
 
 // finished drops rows of finished jobs. It tells whether there may be more.

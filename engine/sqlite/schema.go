@@ -17,8 +17,8 @@ CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE queue (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, limits TEXT NOT NULL DEFAULT '{}');
 
--- Messages of one commit for one lane. key = (queue id × 10 + level) << 40 | seq.
-CREATE TABLE block (key INTEGER PRIMARY KEY, n INTEGER NOT NULL, sent_at INTEGER NOT NULL, bytes INTEGER NOT NULL, data BLOB NOT NULL);
+-- Messages of one commit for one lane. key = (queue id × 10 + level) << 40 | seq. So many of them are jobs.
+CREATE TABLE block (key INTEGER PRIMARY KEY, n INTEGER NOT NULL, sent_at INTEGER NOT NULL, bytes INTEGER NOT NULL, jobs INTEGER NOT NULL, data BLOB NOT NULL);
 
 -- Which messages of a block are settled, and a checksum (sum.go). Apart from it, so that settling does not write payloads again.
 CREATE TABLE part (key INTEGER PRIMARY KEY, settled BLOB NOT NULL);

@@ -64,7 +64,7 @@ func encode(m *forebay.Message, now time.Time, bodies []byte) encoded {
 		n.due = m.NotBefore.UnixNano()
 	}
 	if m.Group != "" {
-		n.group = max(xxhash.Sum64String(m.Group), 1)
+		n.group = max(xxhash.Sum64String(m.Group)&^oneAtATime, 1)
 		n.level = forebay.Priority(0).Level()
 	}
 	if m.LimitKey != "" {

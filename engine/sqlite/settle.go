@@ -81,6 +81,8 @@ type settled struct {
 	it   *item
 	v    forebay.Verdict
 	back *ref
+
+	keeps bool // released, it needs a row: that it was begun counts
 }
 
 func (o *settle) size() int64 { return o.bytes }
@@ -168,7 +170,7 @@ func (t *tx) back(q *queue, s *forebay.Settlement, d *settled) (cause []byte, er
 func (t *tx) release(q *queue, d *settled, r *ref) error {
 	d.ls.released = true
 	had := r.stored
-	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0 || r.sentAt != d.it.blk.sentAt // it was moved
+	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0 || d.keeps || r.sentAt != d.it.blk.sentAt // it was moved
 	switch {
 	case r.stored:
 		return t.keep(q, r, nil)

@@ -156,6 +156,7 @@ type builder struct {
 	ids      []byte
 	hashes   []digest
 	longest  int64 // window of its entries
+	jobs     int
 	delayed  []*ref
 	failures map[int][]byte // of those that failed before
 }
@@ -211,6 +212,7 @@ func (t *tx) add(q *queue, m *encoded) {
 	}
 	t.remember(m, n, b)
 	if m.job != nil {
+		b.jobs++
 		t.end(b.key, i, m.job)
 	}
 }
@@ -228,8 +230,8 @@ func (t *tx) room() (n, bytes int) {
 }
 
 func (t *tx) writeBlock(b *builder) error {
-	err := t.exec("INSERT INTO block (key, n, sent_at, bytes, data) VALUES (?, ?, ?, ?, ?)",
-		b.key, int64(len(b.recs)), b.sentAt, int64(len(b.data)), b.data)
+	err := t.exec("INSERT INTO block (key, n, sent_at, bytes, jobs, data) VALUES (?, ?, ?, ?, ?, ?)",
+		b.key, int64(len(b.recs)), b.sentAt, int64(len(b.data)), int64(b.jobs), b.data)
 	if err != nil {
 		return err
 	}
@@ -328,7 +330,7 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	tn.total += int64(n)
 	q.total += int64(n)
 	q.bytes += int64(len(b.data))
-	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), data: b.data, recs: b.recs}
+	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), jobs: b.jobs, data: b.data, recs: b.recs}
 	for _, r := range b.delayed {
 		tn.delay(r.due, now)
 		if r.group != 0 { // its group's order lets the lane come to it first

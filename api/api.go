@@ -115,8 +115,10 @@ func New(cfg Config) (*API, error) {
 // Register puts the routes on a mux.
 func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
-	mux.Handle("GET /api/jobs/{id}/stream", a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(a.streamJob)))
-	mux.Handle("GET /api/jobs/{id}/events", a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(a.streamJob)))
+	lasting := a.Guard(keyring.ScopeAdmin) // streams have no end by time
+	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
+	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
+	mux.Handle("GET /api/stream", lasting(http.HandlerFunc(a.streamEvents)))
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(a.spec) // a client that has gone needs no answer

@@ -150,10 +150,10 @@ func (k *Keep) keep() forebay.Keep {
 }
 
 // apiFields are the names that the API has for what the broker calls otherwise.
-var apiFields = strings.NewReplacer(
-	"job.dedup", "dedup.mode", "dedupKey", "dedup.key", "dedupWindow", "dedup.window", "job.keep", "retention", "job.", "",
-	"limits.", "", "kind", "name", "notBefore", "runAt", "payload", "data",
-)
+var apiFields = map[string]string{
+	"job.dedup": "dedup.mode", "dedupKey": "dedup.key", "dedupWindow": "dedup.window",
+	"kind": "name", "notBefore": "runAt", "payload": "data",
+}
 
 // refused puts the API's names of fields into what the broker says of a message.
 func refused(err error) error {
@@ -162,6 +162,15 @@ func refused(err error) error {
 		return err
 	}
 	named := *e
-	named.Field = apiFields.Replace(e.Field)
+	if name := apiFields[e.Field]; name != "" {
+		named.Field = name
+		return &named
+	}
+	for _, prefix := range []string{"job.", "limits."} {
+		named.Field = strings.TrimPrefix(named.Field, prefix)
+	}
+	if rest, ok := strings.CutPrefix(named.Field, "keep"); ok {
+		named.Field = "retention" + rest
+	}
 	return &named
 }

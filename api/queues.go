@@ -26,6 +26,8 @@ type Queue struct {
 	Duplicate        int64     `json:"duplicate" doc:"Since the server started."`
 	Conflict         int64     `json:"conflict" doc:"Duplicates with another payload, since the server started."`
 	Completed        int64     `json:"completed" doc:"Since the server started."`
+	Cancelled        int64     `json:"cancelled" doc:"Since the server started."`
+	Expired          int64     `json:"expired" doc:"Since the server started."`
 	Limits           *Limits   `json:"limits,omitempty" doc:"Where the engine can limit."`
 }
 
@@ -133,6 +135,7 @@ func (a *API) queueOf(ctx context.Context, s *forebay.QueueStats) (Queue, error)
 	q := Queue{
 		Name: s.Queue, Waiting: s.Waiting, Active: s.Active, Delayed: s.Delayed, Dead: s.Dead, Bytes: s.Bytes, Oldest: s.Oldest,
 		DrainRate: a.cfg.Broker.DrainRate(s.Queue), Sent: s.Sent, Duplicate: s.Duplicate, Conflict: s.Conflict, Completed: s.Completed,
+		Cancelled: s.Cancelled, Expired: s.Expired,
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestAgeSeconds = max(0, a.cfg.Now().Sub(s.Oldest).Seconds())

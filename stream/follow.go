@@ -13,32 +13,34 @@ var (
 	errWatcher = errors.New("nobody reads the history any more")
 )
 
-// follow sends what happens until the job's end, the client's, or the server's.
-func (r *run) follow(ctx context.Context) error {
+// follow gives what happens to next until that has enough, the client's end, or the
+// server's. events is asked each time, since next may subscribe anew.
+func (s *Streams) follow(ctx context.Context, c *client, events func() <-chan forebay.HistoryEvent,
+	next func(e forebay.HistoryEvent, ok bool) (done bool, err error)) error {
 	ping, recheck := time.NewTicker(pingEvery), time.NewTicker(recheckEvery)
 	defer ping.Stop()
 	defer recheck.Stop()
-	for !r.done {
+	for {
+		var done bool
 		var err error
 		select {
-		case e, ok := <-r.sub.C:
-			err = r.next(ctx, e, ok)
+		case e, ok := <-events():
+			done, err = next(e, ok)
 		case <-ping.C:
-			if err = r.client.event("ping", "", map[string]time.Time{"at": r.s.cfg.Now().UTC()}); err == nil {
-				err = r.client.flush()
+			if err = c.event("ping", "", map[string]time.Time{"at": s.cfg.Now().UTC()}); err == nil {
+				err = c.flush()
 			}
 		case <-recheck.C:
-			err = r.client.access.Check()
+			err = c.access.Check()
 		case <-ctx.Done():
 			err = ctx.Err()
-		case <-r.s.closing:
+		case <-s.closing:
 			err = errClosing
 		}
-		if err != nil {
+		if err != nil || done {
 			return err
 		}
 	}
-	return nil
 }
 
 // next takes an event of the subscription, and starts anew where that has ended
@@ -79,11 +81,7 @@ func (r *run) take(e forebay.HistoryEvent, last bool) error {
 		return r.client.event("log", id, map[string]any{"at": e.At, "text": e.Text})
 	}
 	r.fold.apply(&e)
-	name := "state"
-	if e.Type == forebay.HistoryProgress {
-		name = "progress"
-	}
-	if err := r.client.event(name, id, r.shape(r.fold.job)); err != nil {
+	if err := r.client.event(nameOf(&e), id, r.shape(r.fold.job)); err != nil {
 		return err
 	}
 	if last && ends(&e) {

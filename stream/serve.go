@@ -49,7 +49,10 @@ func (s *Streams) ServeJob(w http.ResponseWriter, r *http.Request, id string, sh
 	}
 	defer c.finish()
 	if err := run.begin(start); err == nil && !run.done {
-		err = run.follow(ctx)
+		err = s.follow(ctx, c, func() <-chan forebay.HistoryEvent { return run.sub.C }, func(e forebay.HistoryEvent, ok bool) (bool, error) {
+			err := run.next(ctx, e, ok)
+			return run.done, err
+		})
 		if err != nil {
 			s.cfg.Logger.Debug("stream: ended", "job", id, "reason", err)
 		}
@@ -110,10 +113,8 @@ const callTime = 10 * time.Second
 func (r *run) prepare(ctx context.Context) (beginning, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	select {
-	case <-r.s.cfg.Watcher.Ready():
-	case <-ctx.Done():
-		return 0, forebay.Errorf(forebay.CodeUnavailable, "", "nobody reads the history yet; try again soon")
+	if err := r.s.ready(ctx); err != nil {
+		return 0, err
 	}
 	if err := r.look(ctx); err != nil {
 		return 0, err
@@ -136,6 +137,16 @@ func (r *run) prepare(ctx context.Context) (beginning, error) {
 	r.missed, r.seq, r.unsure = missed, r.from.seq, 0
 	r.fold.rewind()
 	return startResume, nil
+}
+
+// ready waits until whoever subscribes misses nothing.
+func (s *Streams) ready(ctx context.Context) error {
+	select {
+	case <-s.cfg.Watcher.Ready():
+		return nil
+	case <-ctx.Done():
+		return forebay.Errorf(forebay.CodeUnavailable, "", "nobody reads the history yet; try again soon")
+	}
 }
 
 // look subscribes and reads the job, and between which places of the history.

@@ -32,7 +32,9 @@ const (
 
 // Subscription is one subscriber's end.
 type Subscription struct {
-	// C has the events, those of each job in order. It is closed by Close, when the
+	// C has the events, those of each job in order. Seq never goes back: progress that
+	// had to wait while other jobs' events went out has the Seq of the last of these,
+	// so that every Seq is a place to go on from. It is closed by Close, when the
 	// watcher ends, or when the subscriber fell behind.
 	C <-chan forebay.HistoryEvent
 
@@ -42,6 +44,7 @@ type Subscription struct {
 	// Guarded by w.mu.
 	c      chan forebay.HistoryEvent
 	paced  map[string]*pace // by job, of those whose progress was sent lately
+	last   int64            // Seq of what was sent last
 	closed bool
 	lagged bool
 }
@@ -184,13 +187,15 @@ func (s *Subscription) sendProgress(p *pace, e forebay.HistoryEvent, now time.Ti
 	}
 	p.sent[p.next] = now
 	p.next = (p.next + 1) % progressRate
-	s.c <- e // there is room, and nobody else sends
+	s.send(e) // there is room, and nobody else sends
 }
 
 func (s *Subscription) send(e forebay.HistoryEvent) {
 	if s.closed {
 		return
 	}
+	e.Seq = max(e.Seq, s.last)
+	s.last = e.Seq
 	select {
 	case s.c <- e:
 	default:

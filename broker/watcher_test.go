@@ -225,6 +225,21 @@ func TestStateDoesNotWaitForProgress(t *testing.T) {
 	})
 }
 
+// Over many jobs, progress that waited does not lead a subscriber back.
+func TestSeqNeverGoesBack(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, l *log, w *broker.Watcher) {
+		s := w.Subscribe(broker.WatchFilter{Queue: "q"})
+		for i := range 6 {
+			l.write(progress("a", "x", float64(i)))
+		}
+		l.write(event(forebay.HistoryAdded, "b", forebay.StateWaiting))
+		drained(s)
+		time.Sleep(2 * time.Second)
+		want(t, "later", drained(s), "[7 a progress 5]")
+	})
+}
+
 func TestSlowSubscriberIsDropped(t *testing.T) {
 	t.Parallel()
 	watching(t, func(t *testing.T, l *log, w *broker.Watcher) {

@@ -15,15 +15,15 @@ func (b *Broker) Job(ctx context.Context, id string) (forebay.Job, error) {
 	return b.able.jobs.Job(ctx, id)
 }
 
-// Jobs lists jobs, as engine.Jobs says.
+// Jobs lists jobs, as engine.JobLister says.
 func (b *Broker) Jobs(ctx context.Context, q engine.JobQuery) (engine.JobPage, error) {
-	if b.able.jobs == nil {
-		return engine.JobPage{}, noLedger()
+	if b.able.lister == nil {
+		return engine.JobPage{}, unsupported("list jobs")
 	}
 	if q.Limit < 0 || q.Limit > engine.MaxJobs {
 		return engine.JobPage{}, invalid("limit", "limit is %d; 1 to %d are allowed, or 0 for %d", q.Limit, engine.MaxJobs, engine.DefaultJobs)
 	}
-	return b.able.jobs.Jobs(ctx, q)
+	return b.able.lister.Jobs(ctx, q)
 }
 
 // Cancel ends jobs that have not finished, as engine.Jobs says.
@@ -66,12 +66,12 @@ func (b *Broker) Remove(ctx context.Context, ids []string) ([]error, error) {
 	return inParts(ids, engine.MaxJobs, func(part []string) ([]error, error) { return b.able.jobs.Remove(ctx, part) }, asIs)
 }
 
-// Finished counts finished jobs by queue and state, as engine.Jobs says.
+// Finished counts finished jobs by queue and state, as engine.JobLister says.
 func (b *Broker) Finished(ctx context.Context) (map[string]map[forebay.State]int64, error) {
-	if b.able.jobs == nil {
-		return nil, noLedger()
+	if b.able.lister == nil {
+		return nil, unsupported("count finished jobs")
 	}
-	return b.able.jobs.Finished(ctx)
+	return b.able.lister.Finished(ctx)
 }
 
 // History reads what happened to jobs, as engine.History says. Who wants to be

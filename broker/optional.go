@@ -16,6 +16,7 @@ type abilities struct {
 	purger  engine.Purger
 	checker engine.Checker
 	jobs    engine.Jobs
+	lister  engine.JobLister
 	history engine.History
 	docs    engine.Documents
 }
@@ -29,6 +30,7 @@ func findAbilities(e engine.Engine) abilities {
 	a.purger, _ = engine.As[engine.Purger](e)
 	a.checker, _ = engine.As[engine.Checker](e)
 	a.jobs, _ = engine.As[engine.Jobs](e)
+	a.lister, _ = engine.As[engine.JobLister](e)
 	a.history, _ = engine.As[engine.History](e)
 	a.docs, _ = engine.As[engine.Documents](e)
 	return a

@@ -26,10 +26,6 @@ type Jobs interface {
 	// Job tells what is known of one; CodeNotFound: nothing (any more).
 	Job(ctx context.Context, id string) (forebay.Job, error)
 
-	// Jobs lists. The order is: active, then waiting and delayed, newest first, then
-	// dead, newest first, then finished, last finished first.
-	Jobs(ctx context.Context, q JobQuery) (JobPage, error)
-
 	// Cancel ends jobs that have not finished. One that is not active is cancelled
 	// when it returns. An active one is asked to stop: the history says so, Extend
 	// answers CodeCancelled for its receipt (and extends), and if its lease ends
@@ -48,6 +44,13 @@ type Jobs interface {
 	// Remove drops finished jobs from the ledger (dead ones too: that is a discard).
 	// CodeConflict: it has not finished.
 	Remove(ctx context.Context, ids []string) ([]error, error)
+}
+
+// JobLister is the ability to find jobs without knowing their ids.
+type JobLister interface {
+	// Jobs lists. The order is: active, then waiting and delayed, newest first, then
+	// dead, newest first, then finished, last finished first.
+	Jobs(ctx context.Context, q JobQuery) (JobPage, error)
 
 	// Finished counts what the ledger keeps of finished jobs, by queue and state.
 	Finished(ctx context.Context) (map[string]map[forebay.State]int64, error)

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,6 +36,7 @@ type stand struct {
 	lost     []string
 	failed   []string
 	batches  []int
+	left     []string
 }
 
 // hooks is the engine, with calls that a test can bend.
@@ -95,7 +97,10 @@ func (s *stand) run(cfg worker.Config) {
 		Settled:      func(o worker.Outcome) { s.note(func() { s.outcomes = append(s.outcomes, o) }) },
 		LeaseLost:    func(d forebay.Delivery) { s.note(func() { s.lost = append(s.lost, d.ID) }) },
 		SettleFailed: func(d forebay.Delivery, _ error) { s.note(func() { s.failed = append(s.failed, d.ID) }) },
-		Batch:        func(size, _ int, _ time.Duration) { s.note(func() { s.batches = append(s.batches, size) }) },
+		LeftBehind: func(d forebay.Delivery, cause error) {
+			s.note(func() { s.left = append(s.left, fmt.Sprint(d.ID, " ", ending(cause))) })
+		},
+		Batch: func(size, _ int, _ time.Duration) { s.note(func() { s.batches = append(s.batches, size) }) },
 	}
 	var err error
 	if s.worker, err = worker.New(s.broker, cfg); err != nil {
@@ -104,6 +109,16 @@ func (s *stand) run(cfg worker.Config) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.stop = cancel
 	go func() { s.ended <- s.worker.Run(ctx) }()
+}
+
+// ending names how a job was ended.
+func ending(cause error) string {
+	for name, err := range map[string]error{"cancel": forebay.ErrCancelled, "timeout": forebay.ErrTimeout, "deadline": forebay.ErrDeadline} {
+		if errors.Is(cause, err) {
+			return name
+		}
+	}
+	return fmt.Sprint(cause)
 }
 
 func (s *stand) note(f func()) {

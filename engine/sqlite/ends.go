@@ -58,6 +58,7 @@ func (t *tx) publishEnds() {
 
 // startEnds sets the timer for the first row beyond the mark.
 func (l *loop) startEnds(*tx) error {
+	l.ends.timer.fire = l.fireEnds
 	next, err := l.nextEnd(l.ends.mark)
 	if err == nil && next > 0 {
 		l.timers.set(&l.ends.timer, next)

@@ -63,9 +63,7 @@ func emptyLoop(e *Engine) *loop {
 	}
 	l.blocks.byKey = map[int64]*block{}
 	l.history.more = make(chan struct{})
-	l.ends.timer.fire = l.fireEnds
 	l.retention.check = map[*queue]struct{}{}
-	l.retention.timer.fire = l.fireRetention
 	l.tenants.byID = map[int64]*tenant{}
 	l.tenants.timer.fire = func(now int64) { l.tenants.drop(l, now) }
 	l.dedup.max = e.cfg.DedupMax

@@ -49,6 +49,7 @@ func (l *loop) fireRetention(now int64) {
 
 // startRetention looks at everything once.
 func (l *loop) startRetention(t *tx) error {
+	l.retention.timer.fire = l.fireRetention
 	for _, q := range l.byID {
 		l.retention.check[q] = struct{}{}
 	}

@@ -14,7 +14,8 @@ import (
 
 // newLoop opens the store and builds what memory holds of it.
 func newLoop(e *Engine) (*loop, error) {
-	l := emptyLoop(e)
+	l := &loop{}
+	l.empty(e)
 	err := l.start()
 	if forebay.CodeOf(err) == forebay.CodeDamaged && l.lock != nil {
 		err = l.startRecovered(err)
@@ -40,7 +41,7 @@ func (l *loop) startRecovered(damage error) error {
 		lock := l.lock
 		l.lock = nil // kept
 		l.close()    // it is damaged, whatever this says
-		*l = *emptyLoop(l.e)
+		l.empty(l.e)
 		l.lock = lock
 	})
 	if err != nil {
@@ -54,8 +55,10 @@ func (l *loop) startRecovered(damage error) error {
 	return l.start()
 }
 
-func emptyLoop(e *Engine) *loop {
-	l := &loop{
+// empty makes it as it is before it has opened anything. It is done in its place, since
+// timers remember whom they call.
+func (l *loop) empty(e *Engine) {
+	*l = loop{
 		e: e, log: e.log,
 		queues: map[string]*queue{}, byID: map[int64]*queue{}, dirty: map[*queue]struct{}{},
 		clock:  clock{read: e.cfg.Now},
@@ -70,7 +73,6 @@ func emptyLoop(e *Engine) *loop {
 	l.dedup.timer.fire = func(int64) {}
 	l.sleeper = time.NewTimer(0)
 	l.sleeper.Stop()
-	return l
 }
 
 // open opens the connections, and makes or migrates the database.

@@ -131,6 +131,9 @@ func (p *plan) due(after, now time.Time) due {
 
 // before finds the newest ticks after a time, up to now, without a look at the others.
 func (p *plan) before(after, now time.Time) []time.Time {
+	if !p.End.IsZero() && p.End.Before(now) {
+		now = p.End
+	}
 	for back := keptTicks * time.Second; ; back *= 2 {
 		from := now.Add(-back)
 		all := !from.After(after)

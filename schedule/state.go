@@ -75,11 +75,17 @@ func decode(d engine.Document) (stored, error) {
 		return s, forebay.Errorf(forebay.CodeDamaged, "schedule: read "+d.Key, "%w", err)
 	case s.Version > storedVersion:
 		return s, forebay.Errorf(forebay.CodeTooNew, "schedule: read "+d.Key, "it was written by a newer version (form %d, known is %d)", s.Version, storedVersion)
-	case s.Definition.Name != d.Key || s.State.Since.IsZero() || s.State.After.IsZero() || len(s.State.Pending) > MaxCatchUp+maxRuns:
+	case s.Definition.Name != d.Key || !sane(s.State.Since) || !sane(s.State.After) || len(s.State.Pending) > MaxCatchUp+maxRuns:
 		return s, forebay.Errorf(forebay.CodeDamaged, "schedule: read "+d.Key, "the document is not one of a schedule of this name")
+	}
+	if err := s.Definition.checkTimes(); err != nil {
+		return s, forebay.Errorf(forebay.CodeDamaged, "schedule: read "+d.Key, "%w", err)
 	}
 	return s, nil
 }
+
+// sane tells whether there can be reckoned with a time.
+func sane(t time.Time) bool { return t.UTC().Year() >= 1970 && t.UTC().Year() <= 2300 }
 
 func (s *stored) document(rev int64) (engine.Document, error) {
 	s.Version = storedVersion

@@ -15,6 +15,7 @@ package report
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -164,13 +165,26 @@ func (h *Handler) make(ctx context.Context, j *worker.Job, r request) (Made, err
 	if err != nil {
 		return Made{}, err
 	}
-	name := "reports/" + storage.Segment(j.Key()) + "." + r.Format
+	name, err := nameOf(ctx, j, r.Format)
+	if err != nil {
+		return Made{}, err
+	}
 	w := &writer{job: j, format: format, maxRows: h.cfg.MaxRows, maxBytes: h.cfg.MaxBytes}
 	if err := h.run(ctx, one, args, name, w); err != nil {
 		return Made{}, err
 	}
 	j.Progress("done", 100, fmt.Sprintf("%d rows", w.rows))
 	return Made{URL: h.cfg.Store.URL(name), Rows: w.rows, Bytes: w.bytes, Format: r.Format}, nil
+}
+
+// nameOf gives the name of a job's report: the same in every attempt where the
+// engine can remember it, and not to be guessed, since who knows it may read it.
+func nameOf(ctx context.Context, j *worker.Job, format string) (string, error) {
+	secret, err := j.Once(ctx, "name", func(context.Context) ([]byte, error) { return []byte(strings.ToLower(rand.Text())), nil })
+	if forebay.CodeOf(err) == forebay.CodeUnsupported {
+		secret, err = []byte(strings.ToLower(rand.Text())), nil
+	}
+	return fmt.Sprintf("reports/%s-%s.%s", storage.Segment(j.Key()), secret, format), err
 }
 
 // run lets the query write one end of a pipe, and the storage read the other one.

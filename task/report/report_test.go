@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"strings"
 	"sync"
@@ -156,6 +157,10 @@ y</td></tr>
 			if err != nil {
 				t.Errorf("%s %s: %v", name, format, err)
 				continue
+			}
+			// Nobody guesses it from the job's id.
+			if !regexp.MustCompile("^/files/reports/" + name + "-" + format + "-[a-z0-9]{26}[.]" + format + "$").MatchString(r.URL) {
+				t.Errorf("%s %s: url %s", name, format, r.URL)
 			}
 			got := m.text(t, r.URL)
 			if got != text || r.Rows != 5 || r.Format != format || r.Bytes != int64(len(got)-strings.Index(got, "\n")-1) {

@@ -1,14 +1,17 @@
 // Package broker is the portable half of delivery: what is the same on every
 // engine. It fills ids, checks messages one by one, decides what becomes of a
 // delivery after its handler returned (ack, retry with backoff, dead letter),
-// keeps poison away from handlers and measures how fast a queue drains.
+// keeps poison away from handlers and measures how fast a queue drains. For jobs it
+// also tells what happens (Watcher), remembers effects (Effect), alerts of failures
+// without a flood (Alerts) and estimates how long they take.
 //
 // It promises that one bad message never spoils its neighbours, that a refusal
 // says what is wrong and what is allowed, and that what an engine cannot do is
 // answered with CodeUnsupported, never guessed.
 //
-// It refuses to store anything or to run anything: durability is the engine's,
-// the loop is package worker's. It starts no goroutine and never logs.
+// It refuses to store anything itself or to run handlers: durability is the
+// engine's, the loop is package worker's. Only Watcher.Run starts goroutines, and it
+// waits for them. It never logs.
 package broker
 
 import (

@@ -80,8 +80,12 @@ func (w *Watcher) read(ctx context.Context, pages chan<- engine.HistoryPage) err
 			return err
 		case err != nil:
 			failures++
+			w.setErr(err)
 			pause(ctx, min(watchFirst<<min(failures-1, 10), watchMost))
 			continue
+		}
+		if failures > 0 {
+			w.setErr(nil)
 		}
 		failures = 0
 		select {

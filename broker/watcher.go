@@ -27,6 +27,7 @@ type Watcher struct {
 	notes map[*note]struct{}
 	begun bool // a page has come
 	ended bool
+	fails error // why the history cannot be read just now
 }
 
 // note is somebody who wants to hear remarks about jobs.
@@ -49,6 +50,19 @@ func (b *Broker) Watcher() *Watcher { return b.watcher }
 // Ready is closed when Run has found its place in the history: who subscribes
 // after that misses nothing. Also where the engine has no history.
 func (w *Watcher) Ready() <-chan struct{} { return w.ready }
+
+// Err is why the history cannot be read at the moment; nil: it can.
+func (w *Watcher) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.fails
+}
+
+func (w *Watcher) setErr(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.fails = err
+}
 
 // Epoch is that of the store whose events are handed out; empty before Ready.
 func (w *Watcher) Epoch() string {

@@ -273,6 +273,7 @@ func TestWatcherOutlivesFailures(t *testing.T) {
 		s := w.Subscribe(broker.WatchFilter{Job: "a"})
 		l.change(func() { l.fail = forebay.Errorf(forebay.CodeUnavailable, "test", "no answer") })
 		time.Sleep(time.Minute)
+		want(t, "its error", forebay.CodeOf(w.Err()), forebay.CodeUnavailable)
 		var calls int
 		l.change(func() { calls = l.calls })
 		if calls < 10 || calls > 30 {
@@ -282,6 +283,7 @@ func TestWatcherOutlivesFailures(t *testing.T) {
 		l.write(event(forebay.HistoryAdded, "a", forebay.StateWaiting))
 		time.Sleep(6 * time.Second)
 		want(t, "after an outage", drained(s), "[1 a added]")
+		want(t, "its error", w.Err(), nil)
 
 		// What left by retention before it was read is missed, and that is said.
 		l.change(func() { l.fail = forebay.Errorf(forebay.CodeUnavailable, "test", "no answer") })

@@ -72,6 +72,9 @@ func TestJobsAreEnded(t *testing.T) {
 				s.want("state", j.State, c.state)
 				s.want("code", j.Cause.Code, c.code)
 				s.want("result", string(j.Result), "")
+				if strings.Contains(j.Cause.Message, "said") { // for it said nothing
+					t.Errorf("the cause says %q", j.Cause.Message)
+				}
 				if j.Cause.Attempt != c.starts || j.Cause.Started.IsZero() {
 					t.Errorf("the cause is not whole: %+v", j.Cause)
 				}
@@ -213,6 +216,30 @@ func TestCancelOfWhatHasNotBegun(t *testing.T) {
 		s.want("begun", begun.all(), "[g1 g3]")
 		s.want("done", fmt.Sprint(s.job("g1").State, s.job("g3").State), "completedcompleted")
 		s.want("each ends once", len(s.verdicts()), 3)
+		stop()
+	})
+}
+
+// What is at hand behind others of its group, and whose time is over when its turn
+// comes, is not begun.
+func TestTooLateToBegin(t *testing.T) {
+	t.Parallel()
+	jobBubble(t, func(s *jobStand) {
+		var begun journal
+		soon := s.start.Add(5 * time.Second)
+		for i, options := range []*forebay.JobOptions{{}, {Expires: soon}, {Deadline: soon}, {}} {
+			s.send(forebay.Message{ID: fmt.Sprint("g", i+1), Kind: "k", Group: "g", Payload: []byte("{}"), Job: options})
+		}
+		stop := s.run(worker.Config{Concurrency: 4, Jobs: worker.JobFunc(func(_ context.Context, j *worker.Job) ([]byte, error) {
+			begun.add("%s", j.ID)
+			<-time.After(10 * time.Second)
+			return nil, nil
+		})})
+		pass(time.Minute)
+		s.want("begun", begun.all(), "[g1 g4]")
+		s.want("expired", fmt.Sprint(s.job("g2").State, " ", s.job("g2").Cause.Code), "expired expired")
+		s.want("dead", fmt.Sprint(s.job("g3").State, " ", s.job("g3").Cause.Code), "dead deadline")
+		s.want("each ends once", len(s.verdicts()), 4)
 		stop()
 	})
 }

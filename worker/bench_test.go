@@ -24,12 +24,14 @@ func BenchmarkWorker(b *testing.B) {
 		"batch-500":  {BatchMax: 500},
 	} {
 		for _, groups := range []int{0, 1000} {
-			b.Run(fmt.Sprintf("%s/groups-%d", name, groups), func(b *testing.B) { drain(b, cfg, groups) })
+			b.Run(fmt.Sprintf("%s/groups-%d", name, groups), func(b *testing.B) { drain(b, cfg, groups, nil) })
 		}
 	}
+	// Jobs, with all that is kept of them, and the watcher that reads it.
+	b.Run("jobs-100", func(b *testing.B) { drain(b, worker.Config{Concurrency: 100}, 0, &forebay.JobOptions{}) })
 }
 
-func drain(b *testing.B, cfg worker.Config, groups int) {
+func drain(b *testing.B, cfg worker.Config, groups int, options *forebay.JobOptions) {
 	e, err := sqlite.Open(sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db")})
 	if err != nil {
 		b.Fatal(err)
@@ -43,7 +45,7 @@ func drain(b *testing.B, cfg worker.Config, groups int) {
 	for left := b.N; left > 0; {
 		msgs := make([]forebay.Message, min(left, 1000))
 		for i := range msgs {
-			msgs[i] = forebay.Message{Queue: queue, Payload: payload}
+			msgs[i] = forebay.Message{Queue: queue, Payload: payload, Job: options}
 			if groups > 0 {
 				msgs[i].Group = fmt.Sprint("g", (left-i)%groups)
 			}
@@ -62,7 +64,19 @@ func drain(b *testing.B, cfg worker.Config, groups int) {
 			cancel()
 		}
 	}
-	if cfg.BatchMax > 0 {
+	if options != nil {
+		cfg.Jobs = worker.JobFunc(func(context.Context, *worker.Job) ([]byte, error) { return nil, nil })
+		watched := make(chan error, 1)
+		watching, endWatch := context.WithCancel(b.Context())
+		go func() { watched <- br.Watcher().Run(watching) }()
+		<-br.Watcher().Ready()
+		defer func() {
+			endWatch()
+			if err := <-watched; err != nil {
+				b.Error(err)
+			}
+		}()
+	} else if cfg.BatchMax > 0 {
 		cfg.Batch = worker.BatchFunc(func(context.Context, []forebay.Delivery) []error { return nil })
 	} else {
 		cfg.Handler = worker.HandlerFunc(func(context.Context, forebay.Delivery) error { return nil })

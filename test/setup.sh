@@ -25,6 +25,7 @@ command -v cc >/dev/null || command -v gcc >/dev/null || missing gcc libc6-dev #
 has_postgres || missing postgresql
 command -v node >/dev/null || missing nodejs
 command -v npm >/dev/null || missing npm
+command -v vips >/dev/null || missing libvips-tools # one of the two ways of working on pictures
 
 install_packages() {
   local as_root=()

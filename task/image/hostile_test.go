@@ -247,7 +247,7 @@ func TestTooSlow(t *testing.T) {
 // A process that needs more memory than it may have fails, and nothing else does.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
-	source := pngOf(t, corners(6000, 5000))
+	source := withEXIF(jpegOf(t, corners(6000, 5000)), 6) // which cannot be turned line by line
 	for backend, most := range map[string]int64{"vips": 250 << 20, "go": 100 << 20} {
 		r := newRig(t, image.Config{Backend: backend, MaxMemory: most})
 		r.put(t, "a", source)

@@ -33,14 +33,15 @@ type commands struct {
 	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
-	Send   sendCmd   `cmd:"" group:"look" help:"Send a file of events."`
-	Jobs   jobsCmd   `cmd:"" group:"look" help:"Jobs: list, add, get, watch, cancel, retry, promote, rm."`
-	Watch  watchCmd  `cmd:"" group:"look" help:"Follow a job until its end."`
-	Queues queuesCmd `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
-	Dead   deadCmd   `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
-	Bad    badCmd    `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
-	Events eventsCmd `cmd:"" group:"look" help:"Tell where an event is."`
-	Keys   keysCmd   `cmd:"" group:"look" help:"Keys: list, add, revoke."`
+	Send      sendCmd      `cmd:"" group:"look" help:"Send a file of events."`
+	Jobs      jobsCmd      `cmd:"" group:"look" help:"Jobs: list, add, get, watch, cancel, retry, promote, rm."`
+	Watch     watchCmd     `cmd:"" group:"look" help:"Follow a job until its end."`
+	Queues    queuesCmd    `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
+	Schedules schedulesCmd `cmd:"" group:"look" help:"Schedules: list, show, add, set, rm, pause, resume, run, preview."`
+	Dead      deadCmd      `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
+	Bad       badCmd       `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
+	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
+	Keys      keysCmd      `cmd:"" group:"look" help:"Keys: list, add, revoke."`
 }
 
 const description = `Forebay takes events in within milliseconds, keeps what it accepted, and writes it to the database at the database's pace.

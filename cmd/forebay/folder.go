@@ -12,10 +12,12 @@ import (
 
 // The files of a data folder.
 const (
-	queueFile  = "forebay.db"
-	eventsFile = "events.db"
-	badFile    = "bad.db"
-	keysFile   = "keys.json"
+	queueFile   = "forebay.db"
+	eventsFile  = "events.db"
+	badFile     = "bad.db"
+	keysFile    = "keys.json"
+	filesFolder = "files"
+	secretFile  = "webhook.secret"
 )
 
 // makeFolder makes the data folder when it is not there, and finds out whether it

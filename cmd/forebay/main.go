@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/task/image"
 )
 
 // commands is the command line. Kong reads its tags.
@@ -48,6 +49,10 @@ const description = `Forebay takes events in within milliseconds, keeps what it 
 
 Exit codes: 0 done; 1 failed; 2 wrong usage or settings; 3 cannot start (port or data folder in use, read-only, full, or written by a newer version).`
 
+// imageChild is how the program calls itself to work on pictures in a process of
+// its own. It is no command for people.
+const imageChild = "image-worker"
+
 func main() { os.Exit(run(os.Args[1:])) }
 
 // run is the whole program but for os.Exit, so that tests can start it too.
@@ -57,6 +62,9 @@ func run(args []string) int {
 		terminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
 	keepPrivate()
+	if len(args) > 0 && args[0] == imageChild {
+		return image.ChildMain(args[1:], p.in, p.out)
+	}
 	return p.run(args)
 }
 

@@ -77,7 +77,7 @@ func (s *server) run(signals <-chan os.Signal) error {
 		select {
 		case sig := <-signals:
 			s.log.Warn("hurrying", "signal", sig.String())
-			s.worker.Abort()
+			s.abort()
 			hurry()
 		case <-hurried.Done():
 		}

@@ -33,12 +33,14 @@ type server struct {
 	listener net.Listener
 	http     *http.Server
 	api      *api.API
-	worker   *worker.Worker
+	workers  []*worker.Worker // of events and of jobs
 
 	ring   *keyring.Ring
 	bad    *badrow.Store
 	broker *broker.Broker
 	sink   sink
+
+	taskParts
 
 	monitor *monitor.Monitor
 
@@ -69,7 +71,7 @@ func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err err
 			err = errors.Join(err, s.close())
 		}
 	}()
-	steps := []func() error{s.openPort, s.openQueue, s.openStores, s.openSink, s.openWorker, s.openHTTP}
+	steps := []func() error{s.openPort, s.openQueue, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openHTTP}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -87,6 +89,7 @@ func (s *server) openPort() error {
 	if err != nil {
 		return err
 	}
+	s.file = newServerFile(s.listener.Addr(), time.Now())
 	s.closing(func() error {
 		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
 			return err
@@ -117,6 +120,8 @@ func (s *server) openQueue() error {
 		durability = sqlite.DurabilityProcess
 	}
 	engine, err := sqlite.Open(sqlite.Config{
+		HistoryAge:     s.settings.History.MaxAge,
+		HistoryMax:     s.settings.History.MaxRows,
 		Path:           s.path(queueFile),
 		Durability:     durability,
 		DedupRetention: s.settings.Ingest.DedupWindow,
@@ -125,7 +130,12 @@ func (s *server) openQueue() error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	alerts := broker.Alerts{Queue: broker.AlertQueue}
+	if !s.settings.Alerts.Enabled {
+		alerts.Queue = ""
+	}
 	s.broker, err = broker.New(engine, broker.Config{
+		Alerts: alerts,
 		Policy: policy(s.settings.Queue(config.DefaultQueue)),
 		Queues: policies(s.settings),
 	})
@@ -147,7 +157,10 @@ func policies(s *config.Settings) map[string]broker.Policy {
 }
 
 func policy(q config.Queue) broker.Policy {
-	return broker.Policy{Attempts: int(q.Attempts), Deliveries: int(q.Deliveries), Base: q.Backoff, Cap: q.BackoffMax}
+	return broker.Policy{
+		Attempts: int(q.Attempts), Deliveries: int(q.Deliveries), Base: q.Backoff, Cap: q.BackoffMax, Timeout: q.Timeout,
+		Keep: forebay.Retention{Finished: forebay.Keep{Age: q.KeepAge, Count: int(q.KeepCount), None: q.KeepAge == 0}},
+	}
 }
 
 func (s *server) openStores() (err error) {
@@ -180,7 +193,7 @@ func (s *server) writers() int {
 
 func (s *server) openWorker() (err error) {
 	c := s.settings.Sink
-	s.worker, err = worker.New(s.broker, worker.Config{
+	w, err := worker.New(s.broker, worker.Config{
 		Queue:        event.Queue,
 		Batch:        s.sink,
 		Concurrency:  s.writers(),
@@ -192,11 +205,11 @@ func (s *server) openWorker() (err error) {
 		Logger:       s.log.With("part", "worker"),
 		Observe:      s.monitor.Worker(),
 	})
+	s.workers = append(s.workers, w)
 	return err
 }
 
 func (s *server) openHTTP() error {
-	s.file = newServerFile(s.listener.Addr(), time.Now())
 	edge, err := s.newEdge()
 	if err != nil {
 		return usage(err)
@@ -205,19 +218,22 @@ func (s *server) openHTTP() error {
 	edge.Register(mux)
 	s.api, err = api.New(api.Config{
 		Broker: s.broker, Ring: s.ring, Bad: s.bad,
-		Edge:     edge,
-		Monitor:  s.monitor,
-		Sink:     s.sink,
-		Checks:   s.checks(edge),
-		Token:    s.file.Token,
-		Loopback: isLoopback(s.listener.Addr().String()),
-		Version:  built().Version,
-		Logger:   s.log.With("part", "api"),
+		Edge:      edge,
+		Monitor:   s.monitor,
+		Streams:   s.streams,
+		Schedules: s.scheduler,
+		Sink:      s.sink,
+		Checks:    s.checks(edge),
+		Token:     s.file.Token,
+		Loopback:  isLoopback(s.listener.Addr().String()),
+		Version:   built().Version,
+		Logger:    s.log.With("part", "api"),
 	})
 	if err != nil {
 		return err
 	}
 	s.api.Register(mux)
+	s.registerTasks(mux)
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
@@ -227,6 +243,8 @@ func (s *server) openHTTP() error {
 		MaxHeaderBytes:    ingest.MaxHeaderBytes,
 		ErrorLog:          log.New(httpLog{s.log.With("part", "http")}, "", 0),
 	}
+	s.http.RegisterOnShutdown(s.streams.Close)
+	s.http.RegisterOnShutdown(s.inbox.Close)
 	if err := s.file.write(s.settings.Data.Dir); err != nil {
 		return folderError(s.settings.Data.Dir, err)
 	}
@@ -280,6 +298,3 @@ func (s *server) checkSink(context.Context) error {
 	}
 	return nil
 }
-
-// work runs what works in the background until ctx ends.
-func (s *server) work(ctx context.Context) error { return s.worker.Run(ctx) }

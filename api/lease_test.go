@@ -1,0 +1,93 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/stream"
+)
+
+func (s *server) lease(t *testing.T, n int) []api.Lease {
+	t.Helper()
+	leased := must[[]api.Lease](t)(s.LeaseJobs(t.Context(), "q", api.LeaseRequest{Max: n, Wait: api.Duration(10 * time.Second), LeaseSeconds: 60}))
+	if len(leased) != n {
+		t.Fatalf("leased %d of %d", len(leased), n)
+	}
+	return leased
+}
+
+func TestAWorkerThatPulls(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	ctx := t.Context()
+	one := 1
+	for i, n := range []api.NewJob{{}, {}, {Attempts: 1}, {}, {}, {}} {
+		n.ID, n.Queue, n.Name, n.Data, n.Priority = fmt.Sprint("j", i), "q", "k", json.RawMessage(`{"n":1}`), &one
+		s.add(t, n)
+	}
+	l := s.lease(t, 6)
+	if l[0].JobID != "j0" || string(l[0].Data) != `{"n":1}` || l[0].Attempt != 1 || time.Until(l[0].LeaseUntil) < 50*time.Second {
+		t.Errorf("%+v", l[0])
+	}
+	told := must[[]api.LeaseResult](t)(s.TellProgress(ctx, api.TellProgress{Items: []api.ToldProgress{
+		{Receipt: l[0].Receipt, Progress: &stream.Progress{Stage: "half", Percent: 50}, Log: []api.LogLine{{Text: "line"}}},
+		{Receipt: "nonsense", Progress: &stream.Progress{}},
+		{Receipt: l[1].Receipt, Progress: &stream.Progress{Percent: 500}},
+	}}))
+	if told[0].Error != nil || told[1].Error == nil || told[1].Error.Field != "receipt" || told[2].Error == nil {
+		t.Errorf("%+v", told)
+	}
+	if p := must[api.JobProgress](t)(s.JobProgress(ctx, "j0")); p.Progress.Stage != "half" {
+		t.Errorf("%+v", p)
+	}
+	must[api.Acted](t)(s.CancelJob(ctx, "j4", "no more"))
+	extended := must[[]api.LeaseResult](t)(s.ExtendLeases(ctx, api.ExtendLeases{Receipts: []string{l[0].Receipt, l[4].Receipt}}))
+	if extended[0].Cancel || extended[0].Error != nil || !extended[1].Cancel {
+		t.Errorf("%+v", extended)
+	}
+	after := api.Duration(time.Hour)
+	broken := &api.LeaseCause{Code: "E1", Message: "it broke", Detail: map[string]string{"a": "b"}}
+	settled := must[[]api.LeaseResult](t)(s.SettleLeases(ctx, api.SettleLeases{Items: []api.SettleLease{
+		{Receipt: l[0].Receipt, Verdict: "ack", Result: json.RawMessage(`{"ok":true}`), Next: []api.NewJob{{ID: "next", Queue: "later", Name: "k"}}},
+		{Receipt: l[1].Receipt, Verdict: "retry", After: &after, Cause: broken},
+		{Receipt: l[2].Receipt, Verdict: "retry", Cause: broken}, // its last attempt
+		{Receipt: l[3].Receipt, Verdict: "release"},
+		{Receipt: l[4].Receipt, Verdict: "cancelled"},
+		{Receipt: l[5].Receipt, Verdict: "dead", Cause: broken},
+		{Receipt: l[0].Receipt, Verdict: "ack"}, // void now
+		{Receipt: l[5].Receipt, Verdict: "ack", After: &after},
+	}}))
+	var got []string
+	for _, r := range settled {
+		if r.Error != nil {
+			got = append(got, string(r.Error.Code))
+		} else {
+			got = append(got, string(r.State))
+		}
+	}
+	if want := "[completed delayed dead waiting cancelled dead lease_lost invalid]"; fmt.Sprint(got) != want {
+		t.Errorf("got %v, want %s: %+v", got, want, settled)
+	}
+	for id, want := range map[string]forebay.State{
+		"j0": "completed", "j1": "delayed", "j2": "dead", "j3": "waiting", "j4": "cancelled", "j5": "dead", "next": "waiting",
+	} {
+		j := must[api.Job](t)(s.Job(ctx, id))
+		if j.State != want {
+			t.Errorf("%s is %s, want %s", id, j.State, want)
+		}
+		if id == "j5" && (j.Cause.Code != "E1" || j.Cause.Detail["a"] != "b") || id == "next" && j.Parent != "j0" || id == "j0" && string(j.Result) != `{"ok":true}` {
+			t.Errorf("%+v", j)
+		}
+		if id == "j1" && (j.Attempts != 1 || time.Until(j.RunAt) < 59*time.Minute) || id == "j3" && j.Deliveries != 0 {
+			t.Errorf("%+v", j)
+		}
+	}
+	_, err := s.LeaseJobs(ctx, "q", api.LeaseRequest{Wait: api.Duration(time.Minute)})
+	wantCode(t, err, forebay.CodeInvalid)
+	_, err = s.LeaseJobs(ctx, "a b", api.LeaseRequest{})
+	wantCode(t, err, forebay.CodeInvalid)
+}

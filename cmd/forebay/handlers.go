@@ -102,6 +102,7 @@ func (s *server) openNotify(all muxes, secret string) error {
 	if err != nil {
 		return err
 	}
+	s.closing(func() error { named.Close(); configured.Close(); return nil })
 	m, a := s.settings.Mail, s.settings.Alerts
 	alerts := notify.AlertConfig{Webhook: a.Webhook, Poster: configured}
 	for address := range strings.SplitSeq(a.Mail, ",") {
@@ -151,11 +152,16 @@ func (s *server) userHandler(h config.Handler, secret string) (worker.JobHandler
 	if h.Secret != "" {
 		secret = h.Secret
 	}
-	return push.New(push.Config{
+	pusher, err := push.New(push.Config{
 		URL: h.URL, Secrets: []string{secret},
 		ProgressURL: s.file.URL + "/api/leases/progress",
 		Receipt:     api.Receipt,
 	})
+	if err != nil {
+		return nil, err
+	}
+	s.closing(func() error { pusher.Close(); return nil })
+	return pusher, nil
 }
 
 // webhookSecret is the one of the settings, else one that is made once and kept.

@@ -4,6 +4,8 @@
 GO      ?= go
 BIN     := bin/forebay
 FUZZTIME ?= 60s
+# Without it the image codecs look for shared libraries, and the binary is no static one.
+TAGS    := nodynamic
 
 .DEFAULT_GOAL := help
 .PHONY: help build run setup check test e2e fuzz bench clean
@@ -12,7 +14,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/forebay
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o $(BIN) ./cmd/forebay
+	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o $(BIN) ./cmd/forebay
 
 run: build ## build, start a server on an embedded queue and watch sample traffic go through it
 	$(BIN) demo

@@ -85,6 +85,7 @@ func observe(m *monitor.Monitor) {
 	w.Settled(worker.Outcome{Delivery: d, Verdict: forebay.Dead, Cause: forebay.Cause{Code: "22P02"}, Started: true})
 	w.Settled(worker.Outcome{Delivery: d, Verdict: forebay.Release})
 	w.LeaseLost(d)
+	w.LeftBehind(d, forebay.ErrCancelled)
 	w.SettleFailed(d, io.EOF)
 	w.Batch(100, 1000, time.Second)
 	m.Batch(sink.Batch{Rows: 10, Written: 7, Duplicates: 2, Refused: 1, Took: time.Second, Latency: []time.Duration{time.Second, 2 * time.Second}})
@@ -134,6 +135,7 @@ func TestEverythingIsCounted(t *testing.T) {
 		`forebay_worker_deliveries_total{queue="events",verdict="release"} 1`,
 		`forebay_worker_failures_total{code="22P02",queue="events"} 1`,
 		`forebay_worker_lease_lost_total{queue="events"} 1`,
+		`forebay_worker_left_behind_total{queue="events"} 1`,
 		`forebay_worker_settle_failures_total{queue="events"} 1`,
 		`forebay_worker_run_seconds_count 2`,
 		`forebay_worker_batch_messages_count 1`,

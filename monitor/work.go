@@ -26,6 +26,7 @@ type work struct {
 	failures *counters[failure]
 	lost     *counters[string]
 	unstored *counters[string]
+	behind   *counters[string]
 	wait     prometheus.Histogram
 	run      prometheus.Histogram
 	batch    prometheus.Histogram
@@ -42,6 +43,8 @@ func newWork() work {
 			[]string{"queue"}, queue, other),
 		unstored: newCounters("forebay_worker_settle_failures_total", "Deliveries whose verdict could not be stored; they come again.",
 			[]string{"queue"}, queue, other),
+		behind: newCounters("forebay_worker_left_behind_total", "Handlers that did not return when their job was ended; each holds its slot until it does.",
+			[]string{"queue"}, queue, other),
 		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "forebay_worker_wait_seconds", Help: "Time from the sending of a message to its handler.", Buckets: buckets(),
 		}),
@@ -55,7 +58,7 @@ func newWork() work {
 }
 
 func (w *work) collectors() []prometheus.Collector {
-	return []prometheus.Collector{w.endings.vec, w.failures.vec, w.lost.vec, w.unstored.vec, w.wait, w.run, w.batch}
+	return []prometheus.Collector{w.endings.vec, w.failures.vec, w.lost.vec, w.unstored.vec, w.behind.vec, w.wait, w.run, w.batch}
 }
 
 // Worker is told what workers do, of any queue.
@@ -75,6 +78,7 @@ func (m *Monitor) Worker() worker.Observe {
 		},
 		LeaseLost:    func(d forebay.Delivery) { w.lost.add(d.Queue, 1) },
 		SettleFailed: func(d forebay.Delivery, _ error) { w.unstored.add(d.Queue, 1) },
+		LeftBehind:   func(d forebay.Delivery, _ error) { w.behind.add(d.Queue, 1) },
 		Batch:        func(size, _ int, _ time.Duration) { w.batch.Observe(float64(size)) },
 	}
 }

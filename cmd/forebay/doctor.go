@@ -56,7 +56,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 	}
 	var all []finding
 	for _, check := range []func(context.Context) finding{
-		d.folder, d.disk, d.flush, d.durability, d.clock, d.port, d.files, d.keys, d.database,
+		d.folder, d.disk, d.flush, d.durability, d.clock, d.port, d.files, d.keys, d.database, d.images,
 	} {
 		all = append(all, check(ctx))
 	}

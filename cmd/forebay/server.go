@@ -287,6 +287,7 @@ func (s *server) checks(edge *ingest.Edge) []api.Check {
 		{Name: "queue", Run: s.broker.Check},
 		{Name: "admission", Run: edge.Check}, // disk and backlog, as each request meets them
 		{Name: "sink", Run: s.checkSink, Optional: true},
+		{Name: "history", Run: func(context.Context) error { return s.broker.Watcher().Err() }, Optional: true},
 	}
 }
 

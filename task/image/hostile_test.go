@@ -248,7 +248,7 @@ func TestTooSlow(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	source := withEXIF(jpegOf(t, corners(6000, 5000)), 6) // which cannot be turned line by line
-	for backend, most := range map[string]int64{"vips": 250 << 20, "go": 100 << 20} {
+	for backend, most := range map[string]int64{"vips": 150 << 20, "go": 100 << 20} {
 		r := newRig(t, image.Config{Backend: backend, MaxMemory: most})
 		r.put(t, "a", source)
 		_, err := r.do(t.Context(), image.Data{Source: "a", Steps: []image.Step{{Op: "convert", Format: "png"}}})

@@ -104,6 +104,9 @@ type generation struct {
 	swept       int64 // seqs below it have lost their rows
 	kept        bool  // some rows were left, since their messages are stored
 	expires     int64 // when the last entry has run out
+
+	moved []int64 // seqs of older blocks, of which something was still stored when their generation went
+	saved int     // entries that went on to the newest generation
 }
 
 const (
@@ -146,14 +149,17 @@ type dedup struct {
 	documents documents // they too are remembered for a time
 }
 
-func (d *dedup) add(seq int64, hashes []digest, expires int64) {
+func (d *dedup) add(seq int64, hashes []digest, expires int64) { d.addTo(seq, seq, hashes, expires) }
+
+// addTo adds entries of a block to the generation that the seq last belongs to.
+func (d *dedup) addTo(last, seq int64, hashes []digest, expires int64) {
 	for _, h := range hashes {
 		if h == (digest{}) {
 			continue
 		}
-		g := d.newest(seq)
+		g := d.newest(last)
 		g.add(h, seq)
-		g.last = max(g.last, seq)
+		g.last = max(g.last, last)
 		g.expires = max(g.expires, expires)
 		d.n++
 	}
@@ -182,8 +188,12 @@ type found struct {
 
 // lookup finds the newest entry of an id, or of a dedup key.
 func (l *loop) lookup(d digest, isKey bool) (newest found, ok bool, err error) {
-	for i := len(l.dedup.gens) - 1; i >= 0 && !ok && err == nil; i-- {
-		l.dedup.gens[i].find(d, func(seq int64) {
+	gens := l.dedup.gens
+	for i := len(gens) - 1; i >= 0 && err == nil; i-- {
+		if ok && seqOf(newest.key) >= gens[i+1].first { // not one that was moved there
+			break
+		}
+		gens[i].find(d, func(seq int64) {
 			if ok && seq <= seqOf(newest.key) || err != nil {
 				return
 			}
@@ -315,17 +325,17 @@ func (d *dedup) trim(l *loop, now int64) {
 		last = min(last, d.gens[1].first-1) // a block on the border belongs to the next
 	}
 	to := min(g.swept+sweepSeqs, last)
-	kept, err := l.sweep(g.swept, to, !over)
-	switch {
-	case err != nil:
+	if err := d.sweep(l, g, to, over); err != nil {
 		l.timers.set(&d.timer, now+int64(time.Second))
 		return
-	case kept:
-		g.kept = true
 	}
 	g.swept = to + 1
 	l.timers.set(&d.timer, now)
 	if to < last {
+		return
+	}
+	if err := d.sweepMoved(l, g, over); err != nil {
+		l.timers.set(&d.timer, now+int64(time.Second))
 		return
 	}
 	if g.kept && !over {
@@ -333,11 +343,92 @@ func (d *dedup) trim(l *loop, now int64) {
 		l.timers.set(&d.timer, g.expires)
 		return
 	}
-	if g.expires > now {
-		l.log.Warn("dedup: the oldest ids are forgotten before their window is over", "ids", g.n, "bound", d.max)
+	if g.expires > now && g.n > g.saved {
+		l.log.Warn("dedup: the oldest ids are forgotten before their window is over", "ids", g.n-g.saved, "bound", d.max)
 	}
 	d.n -= g.n
 	d.gens = d.gens[1:]
+}
+
+// sweep removes rows of a generation up to a seq, but for messages that are still
+// stored: they stay known, in the newest generation if this one has to go.
+func (d *dedup) sweep(l *loop, g *generation, to int64, over bool) error {
+	if over {
+		if err := d.save(l, g, g.swept, to); err != nil {
+			return err
+		}
+	}
+	kept, err := l.sweep(g.swept, to, !over || g.saved < g.n/2)
+	g.kept = g.kept || kept
+	return err
+}
+
+// sweepMoved does the same for older blocks.
+func (d *dedup) sweepMoved(l *loop, g *generation, over bool) error {
+	for len(g.moved) > 0 && (over || !g.kept) {
+		seq := g.moved[len(g.moved)-1]
+		if over {
+			if err := d.save(l, g, seq, seq); err != nil {
+				return err
+			}
+		}
+		kept, err := l.sweep(seq, seq, !over || g.saved < g.n/2)
+		if err != nil {
+			return err
+		}
+		g.kept = g.kept || kept
+		if kept && !over {
+			return nil // all of them are looked at again with the generation
+		}
+		g.moved = g.moved[:len(g.moved)-1]
+	}
+	return nil
+}
+
+// save puts the entries of messages that are still stored into the newest generation,
+// as long as they are less than half of what goes.
+func (d *dedup) save(l *loop, g *generation, from, to int64) error {
+	type row struct {
+		seq, lane, at int64
+		ids           []byte
+	}
+	var rows []row
+	err := l.db.each(`SELECT seq, lane, at, ids FROM dedup WHERE seq BETWEEN ? AND ?
+		AND EXISTS (SELECT 1 FROM block WHERE block.key = dedup.lane << 40 | dedup.seq)`, func(s *sqlite.Stmt) error {
+		rows = append(rows, row{s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), columnBytes(s, 3)})
+		return nil
+	}, from, to)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		b, err := l.meta(blockKey(r.lane, r.seq))
+		if err != nil {
+			return err
+		}
+		if b == nil || g.saved >= g.n/2 {
+			continue
+		}
+		var hashes []digest
+		expires := int64(0)
+		eachEntry(r.ids, func(i int, n *entry) bool {
+			if i >= b.n || b.settled.has(i) {
+				return true
+			}
+			hashes = append(hashes, n.id)
+			if n.hasKey {
+				hashes = append(hashes, n.key)
+			}
+			expires = max(expires, r.at+l.window(n.window))
+			return true
+		})
+		g.saved += len(hashes)
+		newest := d.gens[len(d.gens)-1]
+		d.addTo(newest.last, r.seq, hashes, expires)
+		newest = d.gens[len(d.gens)-1]
+		newest.moved = append(newest.moved, r.seq)
+	}
+	return nil
 }
 
 // sweep removes the dedup rows of a range of blocks; those of which a message is

@@ -373,3 +373,39 @@ func TestPurgeOfJobs(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 }
+
+// A job that waits is found by its id also when more ids were sent after it than are
+// remembered; so is one that was moved on twice.
+func TestJobsThatWaitAreNotForgotten(t *testing.T) {
+	e := open(t, sqlite.Config{DedupMax: 1000})
+	late := jobs(10, "late")
+	for i := range late {
+		late[i].NotBefore = time.Now().Add(time.Hour)
+	}
+	send(t, e, late...)
+	for i := range 40 {
+		msgs := jobs(10_000, fmt.Sprint("m", i, "-"))
+		for j := range msgs {
+			msgs[j].Queue, msgs[j].Job = "other", nil
+		}
+		send(t, e, msgs...)
+		if _, err := e.Purge(context.Background(), "other"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := e.Count("SELECT count(*) FROM dedup WHERE seq < (SELECT max(seq) FROM dedup) - 200"); n != 1 {
+		t.Errorf("%d old rows are remembered", n)
+	}
+	for i := range late {
+		if j := jobOf(t, e, late[i].ID); j.State != forebay.StateDelayed {
+			t.Errorf("%+v", j)
+		}
+	}
+	if res := sendOf(t, e, late[0]); !res.Duplicate {
+		t.Errorf("%+v", res)
+	}
+	res, err := e.Cancel(context.Background(), []string{"late3"}, "")
+	if err != nil || res[0].State != forebay.StateCancelled {
+		t.Errorf("%+v, %v", res, err)
+	}
+}

@@ -29,14 +29,35 @@
 //	again     a ref in memory or a row to be loaded when due        later.go, group.go
 //	settled   a bit, a row of dead letters, or a place in again     settle.go, dead.go
 //
+// # Jobs
+//
+// A message with options is a job (options.go). While it lives it is stored as any
+// other; what the ledger adds is written by the same commit, a row for many jobs:
+//
+//	history    what happened to jobs of one commit             history.go, historyread.go
+//	finished   jobs of one commit and queue that have ended    finished.go, finishedwrite.go
+//	dead       those that failed for good                      dead.go
+//	ends       when a job expires or has its deadline          ends.go
+//	stop       an active job was asked to stop                 cancel.go, ledger.go
+//
+// A job is found by its id: live ones through what dedup remembers, finished ones
+// through an index (job.go). What leaves by age, count or bytes leaves in slices
+// (retention.go). Progress is in memory, and in the history. Only the payload of a
+// job that waits is ever written anew in its place (rewrite.go).
+//
+// What the engine does by itself (ends, leases of jobs that must stop, retention) are
+// ops of the same cycle that nobody waits for; the timer that brought one is set
+// again, so that what the store refuses is done again.
+//
 // # What it promises
 //
 // All of package engine, with the optional abilities. With DurabilityFull an
 // answer means that fdatasync has returned. Memory is bounded by what is handed
 // out and by the bounds named in the files above, not by the backlog. A damaged
 // record loses itself only, and what is lost is told. Records, what is settled, and
-// who waits or was handed out carry checksums (sum.go). Without one are the names and
-// limits of queues, what dedup remembers, and a block's time.
+// who waits or was handed out carry checksums (sum.go), and so do finished jobs and the
+// history. Without one are the names and limits of queues, what dedup remembers, a
+// block's time, how long finished jobs are kept, and when jobs end.
 //
 // # What it refuses
 //

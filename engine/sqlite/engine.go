@@ -72,6 +72,7 @@ var (
 	_ engine.Sizer       = (*Engine)(nil)
 	_ engine.Purger      = (*Engine)(nil)
 	_ engine.Checker     = (*Engine)(nil)
+	_ engine.Jobs        = (*Engine)(nil)
 	_ engine.History     = (*Engine)(nil)
 )
 

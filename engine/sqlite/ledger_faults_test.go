@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -152,6 +153,36 @@ func TestDamagedLedger(t *testing.T) {
 	}
 	if got := story(t, e, "d2-0"); len(got) != 3 {
 		t.Errorf("story %v", got)
+	}
+}
+
+// No place in the history is used twice, also when the end of it is lost with the power.
+func TestHistoryPlacesAfterACrash(t *testing.T) {
+	path, copied := filepath.Join(t.TempDir(), "forebay.db"), filepath.Join(t.TempDir(), "forebay.db")
+	e := open(t, sqlite.Config{Path: path})
+	send(t, e, jobs(3, "before")...)
+	for _, suffix := range []string{"", "-wal"} { // as the disk has it when the power fails
+		b, err := os.ReadFile(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(copied+suffix, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(t, e, jobs(100, "lost")...)
+	seen, err := e.History(context.Background(), engine.HistoryQuery{})
+	if err != nil || len(seen.Events) != 103 {
+		t.Fatalf("%d events, %v", len(seen.Events), err)
+	}
+	e = open(t, sqlite.Config{Path: copied})
+	send(t, e, jobs(1, "after")...)
+	page, err := e.History(context.Background(), engine.HistoryQuery{})
+	if err != nil || len(page.Events) != 4 || page.Epoch != seen.Epoch {
+		t.Fatalf("%+v, %v", page, err)
+	}
+	if last := page.Events[3]; last.Job != "after0" || last.Seq <= seen.Next {
+		t.Errorf("%+v after %d", last, seen.Next)
 	}
 }
 

@@ -19,28 +19,28 @@ import (
 // faulty is the embedded engine, whose calls fail when they are told to.
 type faulty struct {
 	listless
-	send, sent, put, wrote bool // fail before or after it is done
+	send, sent, put, wrote atomic.Bool // fail before or after it is done
 }
 
 var errFault = forebay.Errorf(forebay.CodeUnavailable, "test", "no answer")
 
 func (f *faulty) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
-	if f.send {
+	if f.send.Load() {
 		return nil, errFault
 	}
 	r, err := f.Engine.Send(ctx, msgs)
-	if f.sent {
+	if f.sent.Load() {
 		return nil, errFault
 	}
 	return r, err
 }
 
 func (f *faulty) PutDocument(ctx context.Context, d engine.Document) (engine.Document, error) {
-	if f.put {
+	if f.put.Load() {
 		return engine.Document{}, errFault
 	}
 	d, err := f.Engine.PutDocument(ctx, d)
-	if f.wrote {
+	if f.wrote.Load() {
 		return engine.Document{}, errFault
 	}
 	return d, err
@@ -70,10 +70,10 @@ func beginFaulty(t *testing.T, onFile bool) (*stand, *faulty) {
 // Whatever call fails, and whether it had been done, the tick has one job, soon.
 func TestFailuresDoubleNothingAndLoseNothing(t *testing.T) {
 	for name, set := range map[string]func(f *faulty, on bool){
-		"before the decision is stored": func(f *faulty, on bool) { f.put = on },
-		"after it":                      func(f *faulty, on bool) { f.wrote = on },
-		"before the job is sent":        func(f *faulty, on bool) { f.send = on },
-		"after it is":                   func(f *faulty, on bool) { f.sent = on },
+		"before the decision is stored": func(f *faulty, on bool) { f.put.Store(on) },
+		"after it":                      func(f *faulty, on bool) { f.wrote.Store(on) },
+		"before the job is sent":        func(f *faulty, on bool) { f.send.Store(on) },
+		"after it is":                   func(f *faulty, on bool) { f.sent.Store(on) },
 	} {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", and dies ", dies), func(t *testing.T) {
@@ -116,10 +116,12 @@ func TestWhatIsUncertainIsNotRunTwice(t *testing.T) {
 				s, f := beginFaulty(t, true)
 				s.put(schedule.Definition{Name: "s", Cron: "0 0 1 * *", Job: schedule.Template{Queue: "work", Kind: "do"}})
 				time.Sleep(36*time.Hour - time.Minute)
-				f.send, f.sent = !sent, sent
+				f.send.Store(!sent)
+				f.sent.Store(sent)
 				time.Sleep(2 * minute)
 				s.close()
-				f.send, f.sent = false, false
+				f.send.Store(false)
+				f.sent.Store(false)
 				time.Sleep(48 * time.Hour)
 				s.open()
 				time.Sleep(time.Second)
@@ -207,11 +209,11 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		s, f := beginFaulty(t, false)
 		s.put(schedule.Definition{Name: "s", Cron: "0 * * * *"})
 		time.Sleep(59 * minute)
-		f.send = true
+		f.send.Store(true)
 		time.Sleep(minute + time.Second)
 		s.stop()
 		s.stop = nil
-		f.send = false
+		f.send.Store(false)
 		want(t, "pending", len(s.get("s").Pending), 1)
 		b := must[*broker.Broker](t)(broker.New(f.listless, broker.Config{Now: s.now}))
 		defer b.Close()

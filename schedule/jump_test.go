@@ -88,10 +88,10 @@ func TestJumpsWhileItIsDown(t *testing.T) {
 		s, f := beginFaulty(t, true)
 		s.put(schedule.Definition{Name: "s", Cron: "*/10 * * * *", Missed: schedule.MissedAll})
 		time.Sleep(11 * minute)
-		f.sent = true
+		f.sent.Store(true)
 		time.Sleep(10 * minute) // 12:20 is decided and sent, and that is not known
 		s.close()
-		f.sent = false
+		f.sent.Store(false)
 		s.jump.Store(-int64(15 * minute))
 		s.open()
 		time.Sleep(time.Second)

@@ -24,6 +24,7 @@ const (
 type work struct {
 	name   string
 	rev    int64
+	began  int64 // rev when it was taken
 	plan   *plan
 	state  State
 	resend bool // what is pending may have been sent already
@@ -45,7 +46,7 @@ func (s *Scheduler) due() (works []*work, next time.Time) {
 	now := s.now()
 	for len(s.queue) > 0 && len(works) < roundSize && !s.queue[0].next.After(now) {
 		e := s.queue[0]
-		works = append(works, &work{name: e.name, rev: e.rev, plan: e.plan, state: e.state, resend: len(e.state.Pending) > 0})
+		works = append(works, &work{name: e.name, rev: e.rev, began: e.rev, plan: e.plan, state: e.state, resend: len(e.state.Pending) > 0})
 		e.next = time.Time{} // until the round is over
 		s.queue.fix(e)
 	}
@@ -187,6 +188,10 @@ func (s *Scheduler) finish(w *work) {
 	if w.err == nil {
 		e.trouble = ""
 		s.plan(e)
+		if soon := s.now().Add(firstRetry); e.rev == w.began && !e.next.IsZero() && e.next.Before(soon) {
+			e.next = soon // nothing was changed: the clock was put back just now
+			s.queue.fix(e)
+		}
 		return
 	}
 	if e.trouble == "" {

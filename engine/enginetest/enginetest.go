@@ -40,9 +40,9 @@ import (
 // Ability is something that an engine may state that it cannot do.
 type Ability string
 
-// The abilities. An engine without one of the first six does not have the
-// optional interface; without one of the others it refuses an item that asks for
-// it, with CodeUnsupported.
+// The abilities. An engine without one that names an interface does not have it;
+// without one of the others it refuses an item that asks for it, with
+// CodeUnsupported.
 const (
 	DeadLetters Ability = "dead letters" // engine.DeadLetters
 	Locating    Ability = "locating"     // engine.Locator
@@ -53,6 +53,9 @@ const (
 	Priorities  Ability = "priorities"   // Message.Priority
 	DedupKeys   Ability = "dedup keys"   // Message.DedupKey, different from the id
 	Following   Ability = "following"    // Settlement.Next
+	Ledger      Ability = "ledger"       // engine.Jobs and engine.History; without it Listing lacks too
+	Listing     Ability = "listing"      // engine.JobLister
+	Documenting Ability = "documents"    // engine.Documents
 )
 
 // Harness tells the suite how to work one kind of engine.
@@ -88,8 +91,13 @@ func cases() []testCase {
 		sendCases(), dedupCases(), receiveCases(), leaseCases(), settleCases(), nextCases(),
 		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(),
 		locateCases(), statsCases(), purgeCases(), closeCases(), reopenCases(), payloadCases(),
-		soakCases(), wakeCases(),
+		soakCases(), wakeCases(), jobCases(),
 	)
+}
+
+// jobCases are those of engines that keep a ledger.
+func jobCases() []testCase {
+	return slices.Concat(ledgerCases(), verdictCases(), historyCases(), cancelCases())
 }
 
 // Run holds an engine to its contract.
@@ -172,6 +180,13 @@ func refusal(a Ability) testCase {
 			lacks[engine.Checker](v)
 		case Purging:
 			lacks[engine.Purger](v)
+		case Ledger:
+			lacks[engine.Jobs](v)
+			lacks[engine.History](v)
+		case Listing:
+			lacks[engine.JobLister](v)
+		case Documenting:
+			lacks[engine.Documents](v)
 		case Priorities, DedupKeys, Following:
 			refuses(v, a)
 		default:

@@ -11,6 +11,11 @@ func modelHarness() enginetest.Harness {
 	return enginetest.Harness{
 		Open:   func(testing.TB) engine.Engine { return enginetest.NewModel() },
 		Reopen: func(_ testing.TB, e engine.Engine) engine.Engine { return e.(*enginetest.Model).Reopen() },
+		Cannot: map[enginetest.Ability]string{
+			enginetest.Ledger:      "it keeps messages only",
+			enginetest.Listing:     "it keeps messages only",
+			enginetest.Documenting: "it keeps messages only",
+		},
 	}
 }
 

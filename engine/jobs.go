@@ -29,8 +29,8 @@ type Jobs interface {
 	// Cancel ends jobs that have not finished. One that is not active is cancelled
 	// when it returns. An active one is asked to stop: the history says so, Extend
 	// answers CodeCancelled for its receipt (and extends), and if its lease ends
-	// without a verdict it is cancelled and not handed out again. CodeNotFound: no
-	// such job; CodeConflict: it has finished.
+	// without a verdict, or with Retry or Release, it is cancelled and not handed out
+	// again. CodeNotFound: no such job; CodeConflict: it has finished.
 	Cancel(ctx context.Context, ids []string, reason string) ([]CancelResult, error)
 
 	// Change changes jobs that wait. CodeNotFound as above; CodeConflict: it is

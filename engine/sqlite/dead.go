@@ -55,6 +55,7 @@ func (t *tx) bury(q *queue, r *ref, cause forebay.Cause, attempts int) ([]byte, 
 	if until != nil || keep != nil {
 		t.retain = append(t.retain, retained{q, int64(g.dead.Age)})
 	}
+	t.buried++
 	return why, t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, started, until, keep, cause, failures, progress, body)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		q.id, r.key, string(g.id), cause.Code, r.sentAt, t.now, int64(attempts), int64(r.deliveries), r.started, until, keep,

@@ -145,8 +145,6 @@ type dedup struct {
 	n     int
 	max   int
 	timer timer
-
-	documents documents // they too are remembered for a time
 }
 
 func (d *dedup) add(seq int64, hashes []digest, expires int64) { d.addTo(seq, seq, hashes, expires) }

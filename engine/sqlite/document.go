@@ -75,7 +75,7 @@ func (o *putDocument) apply(t *tx) error {
 
 func (o *putDocument) publish(t *tx) {
 	if at := expiry(o.in.Expires); o.refused == nil && at != neverExpires {
-		t.l.timers.sooner(&t.l.dedup.documents.timer, at)
+		t.l.timers.sooner(&t.l.documents.timer, at)
 	}
 }
 
@@ -214,9 +214,9 @@ func (o *deleteDocument) apply(t *tx) error {
 }
 
 // loadDocuments sets the timer at start.
-func (l *loop) loadDocuments() error {
-	l.dedup.documents.timer.fire = func(now int64) { l.dedup.documents.sweep(l, now) }
-	return l.dedup.documents.await(l, math.MinInt64)
+func (l *loop) loadDocuments(*tx) error {
+	l.documents.timer.fire = func(now int64) { l.documents.sweep(l, now) }
+	return l.documents.await(l, math.MinInt64)
 }
 
 // await sets the timer for the document that expires next, but not before a time.

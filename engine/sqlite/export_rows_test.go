@@ -24,3 +24,22 @@ func (e *Engine) AheadBytes() (n int) {
 	}))
 	return n
 }
+
+// Sign makes all signatures that can be made, of so many jobs each, and of what is young, too.
+func (e *Engine) Sign(jobs int) error {
+	for {
+		more, err := ask(context.Background(), e, func(t *tx) (int64, error) {
+			s := &t.l.signer
+			s.size = jobs
+			for kind := signLive; kind < signKinds; kind++ {
+				if s.waiting[kind] > 0 {
+					s.waiting[kind] = max(s.waiting[kind], jobs)
+				}
+			}
+			return s.step(t.l, t.now+2*signDelay)
+		})
+		if more == 0 || err != nil {
+			return err
+		}
+	}
+}

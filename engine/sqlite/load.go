@@ -15,7 +15,7 @@ func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
 		l.isMarked, l.loadMeta, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
-		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.startEnds, l.startRetention,
+		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {

@@ -76,6 +76,8 @@ type loop struct {
 	seqKept    int64 // seqs below it are reserved in the store
 	dedup      dedup
 
+	documents    documents
+	signer       signer
 	history      history
 	ends         ends
 	retention    retention

@@ -375,6 +375,10 @@ func (c *copier) mend() error {
 	if err != nil {
 		return err
 	}
+	// Signatures are made anew.
+	if err := c.to.exec("INSERT OR IGNORE INTO fresh (seq, lane) SELECT key & ?, key >> ? FROM block WHERE jobs > 0", int64(seqMask), int64(seqBits)); err != nil {
+		return err
+	}
 	return c.to.exec("INSERT INTO meta (name, value) VALUES ('seq', ?1) ON CONFLICT DO UPDATE SET value = max(value, ?1)", c.top+seqsAhead)
 }
 
@@ -414,9 +418,6 @@ func (l *loop) isMarked(*tx) error {
 	n, err := l.db.int("SELECT 1 FROM meta WHERE name = 'damaged'")
 	if err == nil && n > 0 {
 		err = forebay.Errorf(forebay.CodeDamaged, "sqlite: open", "an earlier run met damaged data")
-	}
-	if err == nil {
-		err = l.loadDocuments()
 	}
 	return err
 }

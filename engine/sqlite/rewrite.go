@@ -43,6 +43,9 @@ func (t *tx) rewrite(b *block, i int, body []byte) {
 func (t *tx) writeRewrites() error {
 	for b, w := range t.rewrites {
 		err := t.exec("UPDATE block SET bytes = ?, data = ? WHERE key = ?", int64(len(w.data)), w.data, b.key)
+		if err == nil {
+			err = t.writeFresh(b.key)
+		}
 		if err != nil {
 			return err
 		}
@@ -57,6 +60,7 @@ func (t *tx) publishRewrites() {
 		b.bytes = int64(len(w.data))
 		q.bytes += b.remaining(settled)
 		t.l.blocks.swap(b, w.data, w.recs)
+		t.l.signer.rewrote(t.l, b.key)
 		b.pins--
 		t.l.blocks.release(b)
 	}

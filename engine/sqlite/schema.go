@@ -91,6 +91,13 @@ CREATE TABLE tenant (id INTEGER PRIMARY KEY, queue INTEGER NOT NULL, name TEXT N
 CREATE TABLE grp (queue INTEGER NOT NULL, hash INTEGER NOT NULL, tenant INTEGER NOT NULL, last INTEGER NOT NULL,
   PRIMARY KEY (queue, hash)) WITHOUT ROWID;
 CREATE INDEX grp_tenant ON grp (tenant, last);
+`, `
+-- Signatures of jobs, and blocks that have none, see sign.go. at = what it is of << 56 | the last seq. They were sent
+-- from since until until. open: not all terms of their payloads are in bits. spans: the lanes of blocks.
+CREATE TABLE sig (at INTEGER PRIMARY KEY, first INTEGER NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,
+  open INTEGER NOT NULL, spans BLOB NOT NULL, bits BLOB NOT NULL);
+CREATE TABLE fresh (seq INTEGER PRIMARY KEY, lane INTEGER NOT NULL);
+INSERT INTO fresh (seq, lane) SELECT key & 1099511627775, key >> 40 FROM block WHERE jobs > 0;
 `}
 
 // migrate brings a database to this version. A newer one is left untouched.

@@ -32,6 +32,7 @@ type tx struct {
 	rewrites map[*block]*rewritten
 	moved    leaving             // jobs that end without a lease, or get another place
 	placing                      // of tenants
+	buried   int                 // dead letters
 	claims   []*receive          // served
 	gone     []*lease            // ended by time
 	touched  map[*lease]struct{} // of which messages are settled
@@ -245,7 +246,10 @@ func (t *tx) writeBlock(b *builder) error {
 			return err
 		}
 	}
-	return nil
+	if b.jobs == 0 {
+		return nil
+	}
+	return t.writeFresh(b.key)
 }
 
 // settle marks message i of a block as settled.
@@ -308,6 +312,7 @@ func (t *tx) publish() {
 	for _, b := range t.made {
 		l.publishBlock(b, t.now)
 	}
+	l.signer.noted(t)
 	for _, tn := range t.tenants { // one may have got nothing, since a group was elsewhere
 		l.counted(tn, 0)
 	}
@@ -321,6 +326,9 @@ func (l *loop) publishMarks(b *block, marks *bitmap) {
 	l.counted(tn, int64(before-after))
 	q.bytes -= b.remaining(before) - b.remaining(after)
 	b.settled = *marks
+	if after == b.n {
+		l.signer.left++
+	}
 	l.blocks.release(b)
 }
 

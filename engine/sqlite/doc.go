@@ -49,6 +49,11 @@
 // ops of the same cycle that nobody waits for; the timer that brought one is set
 // again, so that what the store refuses is done again.
 //
+// Each tenant of a queue has lanes of its own, and they take turns (tenant.go); a
+// group is with one of them at a time (seat.go). Jobs are found by signatures that are
+// made after the fact, between the cycles (sign.go), and listed in small pieces
+// (list.go). Documents are rows of their own (document.go).
+//
 // # What it promises
 //
 // All of package engine, with the optional abilities. With DurabilityFull an

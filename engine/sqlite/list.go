@@ -58,6 +58,7 @@ const (
 	sliceReads  = 256 << 10
 	sliceRows   = 64
 	sliceBlocks = 128
+	blockReads  = 4 << 10 // what looking at a block costs at least, as bytes
 )
 
 // Jobs lists jobs; see engine.Jobs.

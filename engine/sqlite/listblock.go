@@ -46,7 +46,7 @@ func (w *walk) blocks(keys []int64) (n int, err error) {
 	}
 	for i := range got.blocks {
 		b := &got.blocks[i]
-		w.reads += len(b.data) + 512
+		w.reads += len(b.data) + blockReads
 		if !w.block(b, got.now) {
 			return i + 1, nil
 		}

@@ -98,7 +98,8 @@ func cases() []testCase {
 // jobCases are those of engines that keep a ledger.
 func jobCases() []testCase {
 	return slices.Concat(ledgerCases(), verdictCases(), historyCases(), cancelCases(),
-		dedupModeCases(), expiryCases(), changeCases(), tenantCases(), jobLimitCases(), retentionCases(), documentCases())
+		dedupModeCases(), expiryCases(), changeCases(), tenantCases(), jobLimitCases(), retentionCases(), documentCases(),
+		listingCases(), badJobCases())
 }
 
 // Run holds an engine to its contract.

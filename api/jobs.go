@@ -62,7 +62,7 @@ type LogList struct {
 
 // LogLine is a line that a handler wrote.
 type LogLine struct {
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at,omitzero" doc:"Told without it: now."`
 	Text string    `json:"text"`
 }
 

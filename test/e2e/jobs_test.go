@@ -50,8 +50,8 @@ type job struct {
 }
 
 type progress struct {
-	Stage   string
-	Percent float64
+	Stage, Message string
+	Percent        float64
 }
 
 // happening is an event of a job's history.
@@ -160,6 +160,14 @@ func types(history []happening) map[string]int {
 		n[h.Type]++
 	}
 	return n
+}
+
+// list is the first page of jobs that a filter means.
+func (s *server) list(filter string) []job {
+	s.t.Helper()
+	var page struct{ Items []job }
+	s.must(http.StatusOK, http.MethodGet, "/api/jobs?limit=1000&q="+url.QueryEscape(filter), nil, &page)
+	return page.Items
 }
 
 // completedOnce checks that jobs complete, each exactly once and without a charged

@@ -26,6 +26,6 @@ const (
 const (
 	DefaultLease       = 30 * time.Second
 	DefaultAttempts    = 10 // failed attempts before a message is a dead letter
-	DefaultDeliveries  = 20 // hand-outs before a message is poison
+	DefaultDeliveries  = 20 // hand-outs before a message is poison, at least; twice the attempts where those are more
 	DefaultDedupWindow = 24 * time.Hour
 )

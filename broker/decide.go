@@ -18,7 +18,8 @@ import (
 //	ErrCancelled inside, forebay.Cancel(…) Cancelled, with the cause "cancelled"
 //	ErrDeadline inside                     Dead, with the cause "deadline"
 //	ErrTimeout inside                      a failed attempt, with the cause "timeout"
-//	forebay.Permanent(…), attempts used up Dead, with the cause
+//	forebay.Permanent(…)                   Dead, with the cause
+//	attempts or hand-outs used up          Dead, with the cause
 //	forebay.RetryAfter(d, …)               Retry after d
 //	any other                              Retry after the backoff
 //
@@ -48,7 +49,8 @@ func (b *Broker) Decide(d forebay.Delivery, err error) forebay.Settlement {
 		return s
 	}
 	late := errors.Is(err, forebay.ErrDeadline)
-	if attempts, _ := p.limits(&d.Message); permanent || late || d.Attempt >= attempts {
+	// A retry that would be refused as poison is none: the failure is told instead.
+	if attempts, most := p.limits(&d.Message); permanent || late || d.Attempt >= attempts || d.Deliveries >= most {
 		s.Verdict = forebay.Dead
 		return b.withAlert(s, &d, d.Attempt)
 	}

@@ -21,7 +21,10 @@ func TestDecide(t *testing.T) {
 	b := policyBroker(Config{
 		Now:    func() time.Time { return now },
 		Rand:   func() float64 { return 1 },
-		Queues: map[string]Policy{"once": Policy{Attempts: 1}.over(defaultPolicy)},
+		Queues: map[string]Policy{
+			"once": Policy{Attempts: 1}.over(defaultPolicy),
+			"few":  Policy{Deliveries: 4, Attempts: 10}.over(defaultPolicy),
+		},
 	})
 	failed := errors.New("no luck")
 	state := forebay.Because(forebay.Cause{Code: "23514", Detail: map[string]string{"column": "payload"}}, failed)
@@ -29,6 +32,7 @@ func TestDecide(t *testing.T) {
 		queue    string
 		attempt  int
 		attempts int // of the message
+		handed   int // how often
 		err      error
 		verdict  forebay.Verdict
 		after    time.Duration
@@ -44,6 +48,9 @@ func TestDecide(t *testing.T) {
 		"the message's limit":   {attempt: 2, attempts: 2, err: failed, verdict: forebay.Dead, code: "handler"},
 		"the queue's limit":     {queue: "once", attempt: 1, err: failed, verdict: forebay.Dead, code: "handler"},
 		"message before queue":  {queue: "once", attempt: 1, attempts: 2, err: failed, verdict: forebay.Retry, after: time.Second, code: "handler"},
+		"hand-outs used up":     {queue: "few", attempt: 3, handed: 4, err: failed, verdict: forebay.Dead, code: "handler"},
+		"one hand-out left":     {queue: "few", attempt: 3, handed: 3, err: failed, verdict: forebay.Retry, after: 4 * time.Second, code: "handler"},
+		"many attempts":         {attempt: 49, attempts: 50, handed: 70, err: failed, verdict: forebay.Retry, after: 5 * time.Minute, code: "handler"},
 		"permanent":             {attempt: 1, err: forebay.Permanent(failed), verdict: forebay.Dead, code: "handler"},
 		"permanent, with cause": {attempt: 1, err: forebay.Permanent(state), verdict: forebay.Dead, code: "23514"},
 		"cause":                 {attempt: 1, err: fmt.Errorf("row 3: %w", state), verdict: forebay.Retry, after: time.Second, code: "23514"},
@@ -63,7 +70,7 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := forebay.Delivery{Receipt: "r", Attempt: c.attempt}
+			d := forebay.Delivery{Receipt: "r", Attempt: c.attempt, Deliveries: c.handed}
 			d.Queue, d.Limits.Attempts = c.queue, c.attempts
 			s := b.Decide(d, c.err)
 			if s.Receipt != "r" || s.Queue != c.queue {

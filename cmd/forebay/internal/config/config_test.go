@@ -212,3 +212,28 @@ func FuzzFile(f *testing.F) {
 		}
 	})
 }
+
+// Who raises the attempts need not think of hand-outs: they follow, unless somebody
+// names a number, which then must allow the attempts.
+func TestDeliveriesFollowTheAttempts(t *testing.T) {
+	for text, fine := range map[string]bool{
+		"queues:\n  default: {attempts: 50}\n  mail: {attempts: 300}\n": true,
+		"queues:\n  default: {attempts: 50, deliveries: 60}\n":          true,
+		"queues:\n  default: {attempts: 50, deliveries: 20}\n":          false,
+	} {
+		path := filepath.Join(t.TempDir(), "forebay.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := config.Load(config.Sources{File: path})
+		if (err == nil) != fine {
+			t.Errorf("%q: %v", text, err)
+		}
+		if s == nil {
+			continue
+		}
+		if q := s.Queues["mail"]; q.Attempts == 300 && q.Deliveries != 0 {
+			t.Errorf("%q: %d deliveries, want them to follow", text, q.Deliveries)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func (s *Settings) finish() Problems {
 		switch q := s.Queues[name]; {
 		case field == "backoff" && q.Backoff > q.BackoffMax:
 			problems = append(problems, Problem{one.from, one.key, "is longer than backoffMax of the same queue"})
-		case field == "deliveries" && q.Deliveries < q.Attempts:
+		case field == "deliveries" && q.Deliveries != 0 && q.Deliveries < q.Attempts:
 			problems = append(problems, Problem{one.from, one.key, "is less than attempts of the same queue; each attempt is a hand-out"})
 		}
 	}

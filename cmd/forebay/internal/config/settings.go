@@ -216,8 +216,8 @@ func queueTable(name string) []*setting {
 	return []*setting{
 		{key: at + "attempts", queue: q, value: number(&q.Attempts, 10, 1, 1000),
 			doc: "Failed attempts before a message is a dead letter."},
-		{key: at + "deliveries", queue: q, value: number(&q.Deliveries, 20, 1, 10_000),
-			doc: "Hand-outs, crashes included, before a message counts as poison."},
+		{key: at + "deliveries", queue: q, value: number(&q.Deliveries, 0, 0, 10_000),
+			doc: "Hand-outs, crashes included, before a message counts as poison. 0: twice its attempts, at least 20."},
 		{key: at + "backoff", queue: q, value: duration(&q.Backoff, time.Second, time.Millisecond, time.Hour),
 			doc: "The wait after the first failure; it doubles with each further one, with jitter."},
 		{key: at + "backoffMax", queue: q, value: duration(&q.BackoffMax, 5*time.Minute, time.Millisecond, 7*day),

@@ -99,7 +99,7 @@ func cases() []testCase {
 func jobCases() []testCase {
 	return slices.Concat(ledgerCases(), verdictCases(), historyCases(), cancelCases(),
 		dedupModeCases(), expiryCases(), changeCases(), tenantCases(), jobLimitCases(), retentionCases(), documentCases(),
-		listingCases(), badJobCases())
+		listingCases(), badJobCases(), agreeCases())
 }
 
 // Run holds an engine to its contract.

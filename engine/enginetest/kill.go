@@ -26,8 +26,10 @@ import (
 //  3. At a random moment the parent ends the child with SIGKILL. A call that was
 //     begun and not answered may have been done or not; every other is certain.
 //  4. The parent opens the store and compares the counts with its record.
+//     The ledger must tell of each job what the record knows, and no other end.
 //  5. After the last round it works everything off: all that was acknowledged as
-//     sent and not as ended must come.
+//     sent and not as ended must come. No job has finished twice, and the history
+//     tells of each job what the ledger tells.
 //
 // SIGKILL does not lose what the system has in memory, so this shows order and
 // atomicity of what is written, not fsync.
@@ -170,6 +172,9 @@ func (k *killer) inspect(round int) {
 	if err := k.record.counts(s[0]); err != nil {
 		k.t.Fatalf("seed %d, round %d: %v; %s", k.seed, round, err, k.record)
 	}
+	if err := k.jobs(e, k.record.some(k.rng, 300)); err != nil {
+		k.t.Fatalf("seed %d, round %d: %v", k.seed, round, err)
+	}
 }
 
 // workOff takes all that is left and wants the record empty.
@@ -206,6 +211,12 @@ func (k *killer) workOff() {
 		}
 	}
 	if err := k.record.empty(k.deadIDs(ctx, e)); err != nil {
+		k.t.Fatalf("seed %d, at the end: %v", k.seed, err)
+	}
+	if err := k.jobs(e, k.record.known); err != nil {
+		k.t.Fatalf("seed %d, at the end: %v", k.seed, err)
+	}
+	if err := k.history(e); err != nil {
 		k.t.Fatalf("seed %d, at the end: %v", k.seed, err)
 	}
 }

@@ -33,6 +33,7 @@ type child struct {
 	round uint64
 	open  atomic.Int64 // sent and not ended, about
 	known []string
+	jobs  bool // the engine keeps a ledger
 }
 
 // killChild works until it is killed.
@@ -49,6 +50,7 @@ func killChild(t *testing.T, cfg KillConfig, dir string) {
 	if c.e, err = cfg.Open(filepath.Join(dir, "store")); err != nil {
 		t.Fatalf("open: %v", err)
 	}
+	_, c.jobs = engine.As[engine.Jobs](c.e)
 	c.say("ready")
 	var wg sync.WaitGroup
 	for i := range killSenders + killConsumers + 1 {
@@ -92,10 +94,7 @@ func (c *child) send(sender int, rng *rand.Rand) error {
 		var batch []forebay.Message
 		for range 1 + rng.IntN(20) {
 			// The number rises over all rounds, so that it tells the order of sending.
-			m := msg(fmt.Sprintf("%d.%d.%d", sender, rng.IntN(2*killGroups), c.round<<32+uint64(n)))
-			if g := killGroup(m.ID); g != "" {
-				m.Group = g
-			}
+			m := c.message(fmt.Sprintf("%d.%d.%d", sender, rng.IntN(2*killGroups), c.round<<32+uint64(n)))
 			n++
 			batch = append(batch, m)
 			c.say("send " + m.ID)
@@ -115,6 +114,23 @@ func (c *child) send(sender int, rng *rand.Rand) error {
 	return nil
 }
 
+// message makes the message of an id: the same each time.
+func (c *child) message(id string) forebay.Message {
+	m := msg(id)
+	m.Group = killGroup(id)
+	if c.jobs && killJob(id) {
+		m.Job = &forebay.JobOptions{Tenant: id[:1]}
+	}
+	return m
+}
+
+// killJob tells whether an id is that of a job: half are, where the engine keeps a
+// ledger.
+func killJob(id string) bool { return id[len(id)-1]%2 == 1 }
+
+// killResult is the result of a job.
+func killResult(id string) string { return `"` + id + `"` }
+
 // killGroup tells the group of a message by its id: half have one.
 func killGroup(id string) string {
 	parts := strings.Split(id, ".")
@@ -127,9 +143,7 @@ func killGroup(id string) string {
 // sendAgain sends what earlier rounds had acknowledged: all are duplicates.
 func (c *child) sendAgain() error {
 	for _, id := range c.known {
-		m := msg(id)
-		m.Group = killGroup(id)
-		res, err := c.e.Send(c.ctx, []forebay.Message{m})
+		res, err := c.e.Send(c.ctx, []forebay.Message{c.message(id)})
 		if err != nil {
 			return err
 		}
@@ -152,11 +166,30 @@ func (c *child) consume(consumer int, rng *rand.Rand) error {
 		for _, d := range ds {
 			c.say(gotFact(d, batch))
 		}
+		if err := c.tell(ds, rng); err != nil {
+			return err
+		}
 		if err := c.settle(ds, rng); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// tell notes the progress of some jobs.
+func (c *child) tell(ds []forebay.Delivery, rng *rand.Rand) error {
+	var updates []forebay.ProgressUpdate
+	for _, d := range ds {
+		if d.Job != nil && rng.IntN(8) == 0 {
+			updates = append(updates, saying(d, "stage", 50))
+		}
+	}
+	jobs, ok := engine.As[engine.Jobs](c.e)
+	if !ok || len(updates) == 0 {
+		return nil
+	}
+	errs, err := jobs.Progress(c.ctx, updates)
+	return errors.Join(append(errs, err)...)
 }
 
 func (c *child) settle(ds []forebay.Delivery, rng *rand.Rand) error {
@@ -169,6 +202,13 @@ func (c *child) settle(ds []forebay.Delivery, rng *rand.Rand) error {
 			ss[i].Verdict = forebay.Release
 		case 2:
 			ss[i].Verdict, ss[i].Cause = forebay.Dead, cause("x")
+		case 3:
+			if d.Job != nil {
+				ss[i].Verdict, ss[i].Cause = forebay.Cancelled, cause("x")
+			}
+		}
+		if d.Job != nil && ss[i].Verdict == forebay.Ack {
+			ss[i].Result = []byte(killResult(d.ID))
 		}
 		c.say(fmt.Sprintf("try %s %s", ss[i].Verdict, d.ID))
 	}
@@ -181,7 +221,7 @@ func (c *child) settle(ds []forebay.Delivery, rng *rand.Rand) error {
 			return errors.Join(fmt.Errorf("settle of %q", d.ID), errs[i])
 		}
 		c.say(fmt.Sprintf("did %s %s", ss[i].Verdict, d.ID))
-		if v := ss[i].Verdict; v == forebay.Ack || v == forebay.Dead {
+		if v := ss[i].Verdict; v != forebay.Retry && v != forebay.Release {
 			c.open.Add(-1)
 		}
 	}

@@ -22,7 +22,7 @@ type killMessage struct {
 	id         string
 	sent       bool           // acknowledged, or seen
 	trying     map[string]int // verdicts whose answers have not come; of several consumers in turn
-	ended      string         // ack or dead, acknowledged
+	ended      string         // ack, dead or cancelled, acknowledged
 	batch      string         // of its last delivery
 	deliveries int
 	given      int // releases since the last delivery, each of which gives one back
@@ -31,7 +31,9 @@ type killMessage struct {
 }
 
 // unsure tells whether it was about to end when last heard of.
-func (m *killMessage) unsure() bool { return m.trying["ack"] > 0 || m.trying["dead"] > 0 }
+func (m *killMessage) unsure() bool {
+	return m.trying["ack"]+m.trying["dead"]+m.trying["cancelled"] > 0
+}
 
 func newKillRecord() *killRecord {
 	return &killRecord{messages: make(map[string]*killMessage), groups: make(map[string][]*killMessage)}
@@ -92,6 +94,8 @@ func (r *killRecord) did(m *killMessage, verdict string) {
 	case "ack":
 		m.ended = verdict
 		r.acked++
+	case "cancelled":
+		m.ended = verdict
 	case "dead":
 		m.ended = verdict
 		r.dead++
@@ -123,7 +127,7 @@ func (r *killRecord) got(rest string) error {
 		return err
 	}
 	// Coming again, it has surely not ended.
-	m.trying["ack"], m.trying["dead"] = 0, 0
+	m.trying["ack"], m.trying["dead"], m.trying["cancelled"] = 0, 0, 0
 	m.deliveries, m.given, m.batch, m.sent = deliveries, 0, batch, true
 	r.delivered++
 	return nil

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,23 +20,9 @@ import (
 func TestCancelOfARunningProgram(t *testing.T) {
 	s := jobServer(t, script(t, "node", "handler.mjs")...)
 	id := s.add("work", "node", options{"do": "hang"}, nil)
-	var pids []int
-	told := func() bool {
-		for _, h := range s.history(id) {
-			var a, b int
-			if n, _ := fmt.Sscanf(h.message(), "%d %d", &a, &b); n == 2 {
-				pids = []int{a, b}
-			}
-		}
-		return pids != nil
-	}
-	if !eventually(t, time.Minute, told) {
-		t.Fatalf("the program did not begin: %v", s.history(id))
-	}
-	for _, pid := range pids {
-		if !alive(pid) {
-			t.Errorf("process %d has ended by itself", pid)
-		}
+	pids := s.pids(id)
+	if len(pids) != 2 {
+		t.Fatalf("the processes are %v, want two", pids)
 	}
 	asked := time.Now()
 	s.mustForebay("jobs", "cancel", id, "--reason", "not wanted")
@@ -63,11 +50,44 @@ func TestCancelOfARunningProgram(t *testing.T) {
 	t.Logf("%s after the cancel of one that heeds it", time.Since(asked))
 }
 
-func (h *happening) message() string {
-	if h.Progress == nil {
-		return ""
+// A program does not outlive a server that is killed; its job begins again after the
+// next start, and is charged no attempt.
+func TestProgramDiesWithItsServer(t *testing.T) {
+	s := jobServer(t, append(script(t, "node", "handler.mjs"), "queues.work.lease=1h")...)
+	id := s.add("work", "node", options{"do": "hang", "alone": true}, nil)
+	first := s.pids(id)[0]
+	s.kill()
+	if !eventually(t, 10*time.Second, func() bool { return !alive(first) }) {
+		t.Errorf("process %d has outlived its server", first)
 	}
-	return h.Progress.Message
+	killed := time.Now()
+	s.start()
+	if !eventually(t, 30*time.Second, func() bool { return s.startedAfter(id, killed) }) {
+		t.Errorf("the job did not begin again: %v", s.history(id))
+	}
+	if j := s.job(id); j.Attempts != 0 || j.Deliveries != 2 {
+		t.Errorf("it was charged: %+v", j)
+	}
+}
+
+// pids waits until a program that hangs has told its processes, all of which live.
+func (s *server) pids(id string) []int {
+	s.t.Helper()
+	var pids []int
+	told := func() bool {
+		for _, word := range strings.Fields(s.job(id).Progress.Message) {
+			pid, err := strconv.Atoi(word)
+			if err != nil || !alive(pid) {
+				s.t.Fatalf("process %s: %v; it must be there", word, err)
+			}
+			pids = append(pids, pid)
+		}
+		return pids != nil
+	}
+	if !eventually(s.t, time.Minute, told) {
+		s.t.Fatalf("the program did not begin: %v", s.history(id))
+	}
+	return pids
 }
 
 // alive tells whether there is a process that has not ended; a zombie has.

@@ -36,10 +36,11 @@ switch (job.data.do) {
     tell({ error: 'no such user' });
     await sleep(50);
     process.exit(3);
-  case 'hang': { // as do its children, whatever they are told
+  case 'hang': { // as does its child, whatever they are told
     process.on('SIGTERM', () => {});
-    const child = spawn('sh', ['-c', 'trap "" TERM; while :; do sleep 1; done'], { stdio: 'ignore' });
-    tell({ stage: 'hanging', progress: 1, message: `${process.pid} ${child.pid}` });
+    const pids = [process.pid];
+    if (!job.data.alone) pids.push(spawn('sh', ['-c', 'trap "" TERM; while :; do sleep 1; done'], { stdio: 'ignore' }).pid);
+    tell({ stage: 'hanging', progress: 1, message: pids.join(' ') });
     await sleep(3_600_000);
   }
 }

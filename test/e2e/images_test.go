@@ -152,21 +152,7 @@ func TestHostilePictures(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := jpegOf(t, photo(1200, 800))
-	before, peak := s.rss(), int64(0)
-	watched, stop := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		look := time.NewTicker(10 * time.Millisecond)
-		defer look.Stop()
-		for {
-			peak = max(peak, s.rss())
-			select {
-			case <-stop:
-				return
-			case <-look.C:
-			}
-		}
-	}()
+	bounded := s.watchMemory()
 	cases := map[string]struct {
 		picture []byte
 		size    image.Point // empty: it is refused
@@ -203,10 +189,49 @@ func TestHostilePictures(t *testing.T) {
 			t.Errorf("%s still tells the camera", name)
 		}
 	}
-	close(stop)
-	<-watched
-	t.Logf("memory %d MiB before, %d MiB at most", before>>20, peak>>20)
-	if before == 0 || peak-before > most {
-		t.Errorf("memory went from %d MiB to %d MiB", before>>20, peak>>20)
+	bounded()
+}
+
+// A bomb that the settings allow is decoded, by either backend, in a process of its
+// own: the server's memory is as before, and it works on the next picture.
+func TestAllowedBomb(t *testing.T) {
+	for _, backend := range []string{"vips", "go"} {
+		t.Run(backend, func(t *testing.T) {
+			s := jobServer(t, "images.maxPixels=200000000", "images.backend="+backend)
+			bounded := s.watchMemory()
+			j := s.await(s.upload(bombPNG()).Data.JobID, 2*time.Minute, "completed", "dead")
+			t.Logf("the bomb ended as %s %s", j.State, j.FailedReason)
+			s.await(s.upload(jpegOf(t, photo(300, 200))).Data.JobID, time.Minute, "completed")
+			bounded()
+		})
+	}
+}
+
+// watchMemory looks at the server's memory until it is called again, and checks that
+// there was a bound to it.
+func (s *server) watchMemory() (bounded func()) {
+	before, peak := s.rss(), int64(0)
+	watched, stop := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		look := time.NewTicker(10 * time.Millisecond)
+		defer look.Stop()
+		for {
+			peak = max(peak, s.rss())
+			select {
+			case <-stop:
+				return
+			case <-look.C:
+			}
+		}
+	}()
+	return func() {
+		s.t.Helper()
+		close(stop)
+		<-watched
+		s.t.Logf("memory %d MiB before, %d MiB at most", before>>20, peak>>20)
+		if before == 0 || peak-before > most {
+			s.t.Errorf("memory went from %d MiB to %d MiB", before>>20, peak>>20)
+		}
 	}
 }

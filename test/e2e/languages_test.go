@@ -140,6 +140,8 @@ func TestPulledJobsWhileServerIsKilled(t *testing.T) {
 		t.Fatalf("%d jobs were added, want %d", added.Added, jobs)
 	}
 	worker := runNode(t, nil, "puller.mjs", s.url, "pulled")
+	late := time.AfterFunc(3*time.Minute, func() { _ = worker.stdin.Close() })
+	defer late.Stop()
 	killed, settled := false, 0
 	last := ""
 	for worker.lines.Scan() {

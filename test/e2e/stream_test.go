@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -27,6 +29,7 @@ type browser struct {
 	ids    []string
 	resets int
 	done   bool
+	opened func() // with the snapshot; may be nil
 }
 
 // streaming has no time limit, unlike client.
@@ -78,6 +81,9 @@ func (b *browser) see(e sseEvent) {
 		b.names, b.ids = append(b.names, e.name), append(b.ids, e.id)
 	case b.from == "":
 		b.from = e.id
+		if b.opened != nil {
+			b.opened()
+		}
 	default:
 		b.s.t.Errorf("a second snapshot without a reset: %+v", e)
 	}
@@ -177,4 +183,31 @@ func TestStreamOverARestart(t *testing.T) {
 	if n := s.completedOnce([]string{id}, time.Second); n != 1 {
 		t.Errorf("the job was interrupted %d times, want once", n)
 	}
+}
+
+// A server that ends does not wait for those who watch.
+func TestStreamsEndWithTheServer(t *testing.T) {
+	s := jobServer(t, "server.drain=2m")
+	id := s.add("nobody", "node", nil, nil)
+	var watching sync.WaitGroup
+	var open atomic.Int32
+	for range 20 {
+		watching.Go(func() {
+			b := &browser{s: s, path: jobPath(id) + "/stream", opened: func() { open.Add(1) }}
+			status, err := b.visit(t.Context(), 0)
+			open.Add(-1)
+			if err != nil || status != http.StatusOK || b.done {
+				t.Errorf("a stream ended with status %d, %v", status, err)
+			}
+		})
+	}
+	if !eventually(t, 30*time.Second, func() bool { return open.Load() == 20 }) {
+		t.Fatalf("%d of 20 streams are open", open.Load())
+	}
+	began := time.Now()
+	if code := s.terminate(time.Minute); code != 0 {
+		t.Errorf("SIGTERM ended the server with code %d", code)
+	}
+	t.Logf("the server ended %s after SIGTERM, with 20 streams open", time.Since(began))
+	watching.Wait()
 }

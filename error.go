@@ -131,15 +131,16 @@ func SnoozeDelay(err error) (time.Duration, bool) {
 }
 
 // The causes with which a handler's context is cancelled (context.Cause).
-// Work that ends with one of them is released, not failed.
+// Work that ends with one of them is released, not failed. Users of a job read their
+// texts, so these say no package.
 var (
-	ErrDraining  = errors.New("forebay: draining, the process is shutting down")
-	ErrLeaseLost = errors.New("forebay: lease lost, another consumer may own the message")
+	ErrDraining  = errors.New("draining, the process is shutting down")
+	ErrLeaseLost = errors.New("lease lost, another consumer may own the message")
 	// ErrCancelled and those below end jobs; what their handlers then return does
 	// not count.
-	ErrCancelled = errors.New("forebay: cancelled on request")
-	ErrTimeout   = errors.New("forebay: the attempt took longer than its timeout")
-	ErrDeadline  = errors.New("forebay: the job's deadline has passed")
+	ErrCancelled = errors.New("cancelled on request")
+	ErrTimeout   = errors.New("the attempt took longer than its timeout")
+	ErrDeadline  = errors.New("the job's deadline has passed")
 )
 
 // Because attaches a Cause (code, detail) to an error, to be kept with the

@@ -19,8 +19,8 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	b := policyBroker(Config{
-		Now:    func() time.Time { return now },
-		Rand:   func() float64 { return 1 },
+		Now:  func() time.Time { return now },
+		Rand: func() float64 { return 1 },
 		Queues: map[string]Policy{
 			"once": Policy{Attempts: 1}.over(defaultPolicy),
 			"few":  Policy{Deliveries: 4, Attempts: 10}.over(defaultPolicy),
@@ -62,6 +62,7 @@ func TestDecide(t *testing.T) {
 		"draining":              {attempt: 10, err: fmt.Errorf("%w: query cancelled", forebay.ErrDraining), verdict: forebay.Release},
 		"lease lost":            {attempt: 10, err: forebay.ErrLeaseLost, verdict: forebay.Release},
 		"cancelled":             {attempt: 1, err: fmt.Errorf("%w: query cancelled", forebay.ErrCancelled), verdict: forebay.Cancelled, code: "cancelled"},
+		"cancelled, no reason":  {attempt: 1, err: forebay.ErrCancelled, verdict: forebay.Cancelled, code: "cancelled"},
 		"cancels itself":        {attempt: 10, err: forebay.Cancel("no such user"), verdict: forebay.Cancelled, code: "cancelled"},
 		"timeout":               {attempt: 2, err: forebay.ErrTimeout, verdict: forebay.Retry, after: 2 * time.Second, code: "timeout"},
 		"timeout, used up":      {attempt: 10, err: forebay.ErrTimeout, verdict: forebay.Dead, code: "timeout"},
@@ -82,6 +83,9 @@ func TestDecide(t *testing.T) {
 			}
 			if c.code != "" && (s.Cause.Message == "" || !s.Cause.At.Equal(now)) {
 				t.Errorf("the cause is not whole: %+v", s.Cause)
+			}
+			if strings.Contains(s.Cause.Message, "forebay:") {
+				t.Errorf("users of the job read %q", s.Cause.Message)
 			}
 		})
 	}

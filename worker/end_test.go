@@ -66,7 +66,7 @@ func TestJobsAreEnded(t *testing.T) {
 				if at == 0 || at > c.within {
 					t.Errorf("the handler was told after %s", at)
 				}
-				if lines := seen.all(); len(lines) != c.starts || !strings.Contains(lines[0], strings.TrimPrefix(c.cause.Error(), "forebay: ")) && !c.cancel {
+				if lines := seen.all(); len(lines) != c.starts || !strings.Contains(lines[0], c.cause.Error()) && !c.cancel {
 					t.Errorf("seen: %q", lines)
 				}
 				s.want("state", j.State, c.state)

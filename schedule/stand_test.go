@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -29,14 +28,12 @@ type stand struct {
 	stop func()
 }
 
-// inBubble runs a test at 2026-11-29T12:00:00Z.
-func inBubble(t *testing.T, test func(t *testing.T)) {
-	t.Helper()
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
+// noon lets a test in a bubble begin at 2026-11-29T12:00:00Z.
+func noon(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)))
 		test(t)
-	})
+	}
 }
 
 func begin(t *testing.T) *stand {
@@ -60,7 +57,7 @@ func (s *stand) now() time.Time { return time.Now().Add(time.Duration(s.jump.Loa
 func (s *stand) open() {
 	s.t.Helper()
 	e := must[*sqlite.Engine](s.t)(sqlite.Open(sqlite.Config{Path: s.path, Now: s.now}))
-	s.engine = listless{e}
+	s.engine = e
 	if s.wrap != nil {
 		s.engine = s.wrap(e)
 	}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -86,8 +87,57 @@ func TestAWorkerThatPulls(t *testing.T) {
 			t.Errorf("%+v", j)
 		}
 	}
+}
+
+func TestLeasesWithinTheirLimits(t *testing.T) {
+	t.Parallel()
+	s, ctx := start(t, nil), t.Context()
 	_, err := s.LeaseJobs(ctx, "q", api.LeaseRequest{Wait: api.Duration(time.Minute)})
 	wantCode(t, err, forebay.CodeInvalid)
 	_, err = s.LeaseJobs(ctx, "a b", api.LeaseRequest{})
 	wantCode(t, err, forebay.CodeInvalid)
+}
+
+// Who writes the bodies by hand need not tell what can be left out.
+func TestProgressTakesWhatThereIs(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.add(t, api.NewJob{ID: "j", Queue: "q", Name: "k"})
+	held := s.lease(t, 1)[0].Receipt
+	for _, item := range []string{`"progress":{"stage":"bank"}`, `"log":[{"text":"line"}]`} {
+		body := `{"items":[{"receipt":"` + held + `",` + item + `}]}`
+		if r := s.do(t, "POST", "/api/leases/progress", body, nil); r.status != 200 || strings.Contains(r.body, "error") {
+			t.Errorf("%s: %+v", item, r)
+		}
+	}
+	if p := must[api.JobProgress](t)(s.JobProgress(t.Context(), "j")); p.Progress.Stage != "bank" || time.Since(p.Progress.At) > time.Minute {
+		t.Errorf("%+v", p)
+	}
+}
+
+// curl -d calls every body a form.
+func TestBodiesOfFormsAreJSON(t *testing.T) {
+	t.Parallel()
+	s := startSchedules(t)
+	s.add(t, api.NewJob{ID: "j", Queue: "q", Name: "k"})
+	s.add(t, api.NewJob{ID: "j2", Queue: "q", Name: "k"})
+	held := s.lease(t, 1)[0].Receipt
+	for _, c := range [][3]string{
+		{"POST", "/api/jobs", `{"queue":"q","name":"k"}`},
+		{"PATCH", "/api/jobs/j2", `{"priority":3}`},
+		{"POST", "/api/jobs/j2/cancel", `{"reason":"no more"}`},
+		{"POST", "/api/jobs/actions", `{"action":"cancel","q":"queue:other","dryRun":true}`},
+		{"POST", "/api/queues/q/lease", `{"max":1}`},
+		{"POST", "/api/leases/extend", `{"receipts":["RECEIPT"]}`},
+		{"POST", "/api/leases/progress", `{"items":[{"receipt":"RECEIPT","progress":{"percent":5}}]}`},
+		{"POST", "/api/leases/settle", `{"items":[{"receipt":"RECEIPT","verdict":"ack"}]}`},
+		{"PUT", "/api/schedules/nightly", `{"every":"1h","job":{"queue":"q","name":"k"}}`},
+		{"POST", "/api/schedules/preview", `{"every":"1h"}`},
+	} {
+		form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+		r := s.do(t, c[0], c[1], strings.ReplaceAll(c[2], "RECEIPT", held), form)
+		if r.status >= 300 || strings.Contains(r.body, "error") {
+			t.Errorf("%s: %+v", c[1], r)
+		}
+	}
 }

@@ -1,7 +1,6 @@
 package api_test
 
 import (
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -11,25 +10,12 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
-	"github.com/forebayhq/forebay/engine"
-	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/schedule"
 )
 
-// unlisted is the embedded engine without the listing of jobs, which schedules do not use.
-type unlisted struct{ *sqlite.Engine }
-
-func (unlisted) Jobs(context.Context, engine.JobQuery) (engine.JobPage, error) {
-	return engine.JobPage{}, nil
-}
-
-func (unlisted) Finished(context.Context) (map[string]map[forebay.State]int64, error) {
-	return nil, nil
-}
-
 func startSchedules(t *testing.T) *server {
 	t.Helper()
-	return startOn(t, unlisted{newEngine(t).(*sqlite.Engine)}, func(c *api.Config) {
+	return start(t, func(c *api.Config) {
 		c.Schedules = must[*schedule.Scheduler](t)(schedule.New(schedule.Config{Broker: c.Broker}))
 		background(t, c.Schedules.Run)
 	})

@@ -53,7 +53,7 @@ type Job struct {
 // Progress is how far a job is, as it is shown.
 type Progress struct {
 	Stage   string          `json:"stage,omitempty"`
-	Percent float64         `json:"percent" doc:"0 to 100."`
+	Percent float64         `json:"percent" required:"false" doc:"0 to 100; told without it: 0."`
 	Message string          `json:"message,omitempty"`
 	Data    json.RawMessage `json:"data,omitempty"`
 	At      time.Time       `json:"at,omitzero"`

@@ -287,7 +287,7 @@ func (j *judge) reopen() {
 		return
 	}
 	j.e = j.h.Reopen(j.t, j.e)
-	j.o.restart()
+	j.o.restart(time.Now())
 	clear(j.replayed)
 	for _, w := range j.rates {
 		w.starts = nil // what was started before a restart may be forgotten

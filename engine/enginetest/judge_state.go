@@ -144,7 +144,7 @@ func (j *judge) letters(op string, n [4]int) error {
 		return done
 	}
 	if op == "discard" {
-		act, known = dl.Discard, func(seq int64, _ time.Time) bool { return j.o.discard(seq) }
+		act, known = dl.Discard, j.o.discard
 	}
 	now := time.Now()
 	errs, err := act(j.ctx, seqs)

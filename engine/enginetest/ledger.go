@@ -273,7 +273,9 @@ func ledgerReopen(v *env) {
 	v.endAs(ds[2], forebay.Cancelled)
 	v.endAs(ds[3], forebay.Expired)
 	v.end(ds[4], forebay.Retry, 0)
-	v.send(fullJob("full"))
+	full := fullJob("full")
+	full.Queue = "other"
+	v.send(full)
 	all := []string{"late", "done", "dead", "cancelled", "expired", "again", "waits", "full"}
 	before := make(map[string]forebay.Job)
 	for _, id := range all {

@@ -43,7 +43,7 @@ func (e *Model) Reopen() *Model {
 	_ = e.Close() // it cannot fail
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.o.restart()
+	e.o.restart(time.Now())
 	return &Model{o: e.o, changed: make(chan struct{}), receipt: e.receipt}
 }
 
@@ -61,7 +61,11 @@ func (e *Model) enter(ctx context.Context) (now time.Time, err error) {
 		e.mu.Unlock()
 		return time.Time{}, fail(forebay.CodeClosed, "closed")
 	}
-	return time.Now(), nil
+	now = time.Now()
+	if e.o.sweep(now) {
+		e.wake()
+	}
+	return now, nil
 }
 
 // wake tells all who wait to look again. The lock must be held.
@@ -154,6 +158,10 @@ func (e *Model) lookAgain(queue string, now time.Time) time.Time {
 		}
 		sooner(m.due)
 		sooner(m.until)
+		if m.job() {
+			sooner(m.msg.Job.Expires)
+			sooner(m.msg.Job.Deadline)
+		}
 		l := e.o.limits[queue]
 		if wait := e.o.untilToken(queue, "", l.Rate, now); wait > 0 {
 			sooner(now.Add(wait))
@@ -190,6 +198,7 @@ func (e *Model) Extend(ctx context.Context, receipts []forebay.Receipt, lease ti
 	for i, r := range receipts {
 		if m := e.o.holder(r, now); m != nil {
 			m.until = now.Add(lease)
+			errs[i] = m.stopping()
 		} else {
 			errs[i] = fail(forebay.CodeLeaseLost, "receipt %q is void", r)
 		}
@@ -217,8 +226,13 @@ func (e *Model) settle(s forebay.Settlement, now time.Time) error {
 	if m == nil {
 		return fail(forebay.CodeLeaseLost, "receipt %q is void", s.Receipt)
 	}
-	if s.Verdict < forebay.Ack || s.Verdict > forebay.Dead || s.After < 0 || s.After > forebay.MaxDelay {
+	if s.Verdict < forebay.Ack || s.Verdict > forebay.Expired || s.After < 0 || s.After > forebay.MaxDelay {
 		return fail(forebay.CodeInvalid, "verdict %v after %v is out of bounds", s.Verdict, s.After)
+	}
+	if m.job() && s.Verdict == forebay.Ack {
+		if err := engine.CheckResult(s.Result); err != nil {
+			return err
+		}
 	}
 	for _, n := range s.Next {
 		if err := engine.CheckMessage(&n, now); err != nil {

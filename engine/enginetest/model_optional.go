@@ -54,13 +54,14 @@ func (e *Model) Replay(ctx context.Context, seqs []int64) ([]error, error) {
 }
 
 func (e *Model) Discard(ctx context.Context, seqs []int64) ([]error, error) {
-	if _, err := e.enter(ctx); err != nil {
+	now, err := e.enter(ctx)
+	if err != nil {
 		return nil, err
 	}
 	defer e.mu.Unlock()
 	errs := make([]error, len(seqs))
 	for i, seq := range seqs {
-		if !e.o.discard(seq) {
+		if !e.o.discard(seq, now) {
 			errs[i] = fail(forebay.CodeNotFound, "no dead letter %d", seq)
 		}
 	}

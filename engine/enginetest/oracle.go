@@ -25,6 +25,9 @@ type oracle struct {
 	limits  map[string]engine.QueueLimits
 	buckets map[string]*bucket // by queue, and by queue and limit key
 	counts  map[string]*forebay.QueueStats
+	docs    map[docName]engine.Document
+	rev     int64 // the last one of a document
+	ledger
 }
 
 // entry is a message that is waiting, delayed or active.
@@ -39,6 +42,11 @@ type entry struct {
 	deliveries int
 	failures   []forebay.Cause
 	replayed   bool
+
+	started  time.Time // of a job: its last hand-out
+	progress forebay.Progress
+	stop     bool // it was asked to, because of reason
+	reason   string
 }
 
 // record remembers an id or a dedup key. It holds until its window has passed and
@@ -63,6 +71,8 @@ func newOracle() *oracle {
 		limits:  make(map[string]engine.QueueLimits),
 		buckets: make(map[string]*bucket),
 		counts:  make(map[string]*forebay.QueueStats),
+		docs:    make(map[docName]engine.Document),
+		ledger:  newLedger(),
 	}
 }
 
@@ -99,6 +109,9 @@ func (o *oracle) letter(id string) *forebay.DeadLetter {
 // first finds what a message would be a duplicate of.
 func (o *oracle) first(m forebay.Message, now time.Time) *record {
 	for _, name := range recordNames(m) {
+		if m.Job != nil && name == keyName(m) {
+			continue // sameKey judges it
+		}
 		if r := o.records[name]; r != nil && (now.Before(r.until) || o.there(r.id)) {
 			return r
 		}
@@ -109,7 +122,7 @@ func (o *oracle) first(m forebay.Message, now time.Time) *record {
 func recordNames(m forebay.Message) []string {
 	names := []string{"id " + m.ID}
 	if m.DedupKey != "" {
-		names = append(names, "key "+m.DedupKey)
+		names = append(names, keyName(m))
 	}
 	return names
 }
@@ -125,7 +138,16 @@ func says(m forebay.Message) string {
 // send stores a valid message, or finds its first.
 func (o *oracle) send(m forebay.Message, now time.Time) forebay.SendResult {
 	stats := o.count(m.Queue)
-	if r := o.first(m, now); r != nil {
+	r := o.first(m, now)
+	if r == nil && m.Job != nil {
+		var e *entry
+		if r, e = o.sameKey(m, now); e != nil {
+			o.replace(e, m, now)
+			stats.Duplicate++
+			return forebay.SendResult{ID: r.id, Duplicate: true, Replaced: true}
+		}
+	}
+	if r != nil {
 		conflict := r.says != says(m)
 		stats.Duplicate++
 		if conflict {
@@ -140,6 +162,11 @@ func (o *oracle) send(m forebay.Message, now time.Time) forebay.SendResult {
 
 func (o *oracle) store(m forebay.Message, now time.Time) {
 	m.Payload, m.Headers = bytes.Clone(m.Payload), maps.Clone(m.Headers)
+	if m.Job != nil {
+		options := *m.Job
+		options.Tags = slices.Clone(options.Tags)
+		m.Job = &options
+	}
 	r := &record{
 		id: m.ID, queue: m.Queue, says: says(m),
 		until: now.Add(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)),
@@ -149,7 +176,9 @@ func (o *oracle) store(m forebay.Message, now time.Time) {
 	}
 	m.Fingerprint = 0 // not delivered
 	o.seq++
-	o.entries = append(o.entries, &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore})
+	e := &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore}
+	o.entries = append(o.entries, e)
+	o.note(e, forebay.HistoryAdded, e.state(now), now, nil)
 }
 
 func (e *entry) active(now time.Time) bool  { return e.receipt != "" && now.Before(e.until) }
@@ -161,11 +190,12 @@ func (o *oracle) free(e *entry, batch []*entry, now time.Time) bool {
 	if e.active(now) || e.delayed(now) {
 		return false
 	}
-	if e.msg.Group == "" {
+	if e.chain() == "" {
 		return true
 	}
 	for _, other := range o.entries {
-		if other.msg.Queue != e.msg.Queue || other.msg.Group != e.msg.Group || slices.Contains(batch, other) {
+		if other.msg.Queue != e.msg.Queue || other.chain() != e.chain() ||
+			e.msg.Group != "" && slices.Contains(batch, other) { // without a name they come one at a time
 			continue
 		}
 		if other.seq < e.seq || other.active(now) {
@@ -220,11 +250,12 @@ func (o *oracle) spend(queue, key string, r engine.Rate, now time.Time) {
 	}
 }
 
-// next is the best message to add to a batch: priority, then age. Nil: none.
+// next is the best message to add to a batch: of the tenant whose turn it is, by
+// priority, then age. Nil: none.
 func (o *oracle) next(queue string, batch []*entry, now time.Time) *entry {
 	var best *entry
 	for _, e := range o.entries {
-		if e.msg.Queue != queue || best != nil && !e.rank().Before(best.rank()) {
+		if e.msg.Queue != queue || best != nil && !o.before(e, best) {
 			continue
 		}
 		if o.free(e, batch, now) && o.within(e, now) {
@@ -232,6 +263,13 @@ func (o *oracle) next(queue string, batch []*entry, now time.Time) *entry {
 		}
 	}
 	return best
+}
+
+func (o *oracle) before(a, b *entry) bool {
+	if x, y := o.turns[turnName(&a.msg)], o.turns[turnName(&b.msg)]; x != y {
+		return x < y
+	}
+	return a.rank().Before(b.rank())
 }
 
 func (e *entry) rank() time.Time {
@@ -247,6 +285,10 @@ func (o *oracle) lease(e *entry, receipt forebay.Receipt, until, now time.Time) 
 	}
 	e.receipt, e.until = receipt, until
 	e.deliveries++
+	o.turn++
+	o.turns[turnName(&e.msg)] = o.turn
+	e.started = now
+	o.note(e, forebay.HistoryStarted, forebay.StateActive, now, nil)
 	return forebay.Delivery{
 		Message: e.msg, Receipt: receipt, Attempt: e.attempts + 1, Deliveries: e.deliveries,
 		SentAt: e.sentAt, LeaseUntil: until, Failures: slices.Clone(e.failures),
@@ -265,27 +307,34 @@ func (o *oracle) holder(r forebay.Receipt, now time.Time) *entry {
 
 // settle ends the lease of a message by a valid settlement.
 func (o *oracle) settle(e *entry, s forebay.Settlement, now time.Time) {
+	if e.job() {
+		o.settleJob(e, s, now)
+	} else {
+		o.settleMessage(e, s, now)
+	}
+	for _, m := range s.Next {
+		o.send(m, now)
+	}
+}
+
+func (o *oracle) settleMessage(e *entry, s forebay.Settlement, now time.Time) {
 	e.receipt, e.until, e.due = "", time.Time{}, now.Add(s.After)
 	switch s.Verdict {
 	case forebay.Ack:
 		o.remove(e)
 		o.count(e.msg.Queue).Completed++
+	case forebay.Cancelled:
+		o.remove(e)
+		o.count(e.msg.Queue).Cancelled++
+	case forebay.Expired:
+		o.remove(e)
+		o.count(e.msg.Queue).Expired++
 	case forebay.Release:
 		e.deliveries--
 	case forebay.Retry:
-		e.attempts++
-		e.failures = append(e.failures, s.Cause)
-		e.failures = e.failures[max(0, len(e.failures)-forebay.MaxFailures):]
+		e.fail(s.Cause)
 	case forebay.Dead:
-		o.remove(e)
-		o.deadSeq++
-		o.letters = append(o.letters, forebay.DeadLetter{
-			Seq: o.deadSeq, Message: e.msg, Cause: s.Cause, Attempts: e.attempts + 1, Deliveries: e.deliveries,
-			Failures: e.failures, SentAt: e.sentAt, DiedAt: now,
-		})
-	}
-	for _, m := range s.Next {
-		o.send(m, now)
+		o.bury(e, s.Cause, now)
 	}
 }
 
@@ -305,12 +354,19 @@ func (o *oracle) replay(seq int64, now time.Time) bool {
 		r.later = now.Add(cmp.Or(l.Message.DedupWindow, forebay.DefaultDedupWindow))
 	}
 	o.seq++
-	o.entries = append(o.entries, &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true})
+	delete(o.dead, seq)
+	e := &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true}
+	o.entries = append(o.entries, e)
+	o.note(e, forebay.HistoryReplayed, forebay.StateWaiting, now, nil)
 	return true
 }
 
-func (o *oracle) discard(seq int64) bool {
+func (o *oracle) discard(seq int64, now time.Time) bool {
 	n := len(o.letters)
+	if j, ok := o.dead[seq]; ok {
+		o.note(&entry{msg: j.Message}, forebay.HistoryDiscarded, "", now, nil)
+		delete(o.dead, seq)
+	}
 	o.letters = slices.DeleteFunc(o.letters, func(l forebay.DeadLetter) bool {
 		if l.Seq == seq {
 			for _, name := range recordNames(l.Message) {
@@ -350,8 +406,11 @@ func (o *oracle) purge(queue string, now time.Time) int64 {
 }
 
 // restart frees all leases, and counts from zero what counts since the opening.
-func (o *oracle) restart() {
-	for _, e := range o.entries {
+func (o *oracle) restart(now time.Time) {
+	for _, e := range slices.Clone(o.entries) {
+		if e.job() && e.receipt != "" {
+			o.lapse(e, now)
+		}
 		e.receipt, e.until = "", time.Time{}
 	}
 	o.buckets = make(map[string]*bucket)

@@ -15,7 +15,7 @@ func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
 		l.isMarked, l.loadMeta, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
-		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
+		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -214,7 +214,7 @@ func (l *loop) loadDead(*tx) error {
 }
 
 func (l *loop) loadDedup(*tx) error {
-	return l.db.each("SELECT seq, at, ids FROM dedup ORDER BY seq", func(s *sqlite.Stmt) error {
+	return l.db.each("SELECT seq, at, ids, lane FROM dedup ORDER BY seq", func(s *sqlite.Stmt) error {
 		var hashes []digest
 		expires := int64(0)
 		at := s.ColumnInt64(1)
@@ -227,6 +227,7 @@ func (l *loop) loadDedup(*tx) error {
 			return true
 		})
 		l.dedup.add(s.ColumnInt64(0), hashes, expires)
+		l.topID = max(l.topID, s.ColumnInt64(3)/levels)
 		return nil
 	})
 }

@@ -2,9 +2,9 @@ package sqlite
 
 import "zombiezen.com/go/sqlite"
 
-// loadTenants takes up the tenants, and finds the numbers that are not in use.
+// loadTenants takes up the tenants.
 func (l *loop) loadTenants(*tx) error {
-	err := l.db.each("SELECT id, queue, name FROM tenant", func(s *sqlite.Stmt) error {
+	return l.db.each("SELECT id, queue, name FROM tenant", func(s *sqlite.Stmt) error {
 		if q := l.byID[s.ColumnInt64(1)]; q != nil {
 			tn := new(tenant)
 			tn.start(q, s.ColumnInt64(0), s.ColumnText(2))
@@ -13,12 +13,17 @@ func (l *loop) loadTenants(*tx) error {
 		}
 		return nil
 	})
+}
+
+// loadFree finds the numbers that are not in use. The largest ever is at least that
+// of any message that is remembered.
+func (l *loop) loadFree(*tx) error {
 	for id := l.topID - 1; id > 0; id-- {
 		if l.byID[id] == nil && l.tenants.byID[id] == nil {
 			l.tenants.free = append(l.tenants.free, id)
 		}
 	}
-	return err
+	return nil
 }
 
 // loadLanes finds the lanes that have blocks, one after the other.

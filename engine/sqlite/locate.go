@@ -38,7 +38,22 @@ func (l *loop) locate(id string, now int64) (engine.Location, error) {
 	if !known || now-hit.sentAt >= l.window(hit.window) {
 		return engine.Location{Where: engine.WhereUnknown}, nil
 	}
-	return engine.Location{Where: engine.WhereDone, Queue: l.queueName(hit.key), SentAt: unix(hit.sentAt)}, nil
+	return l.locateDone(id, hit, now)
+}
+
+// locateDone tells the queue of a message that is gone where that is certain. A
+// tenant's number may be another's by now, so the ledger has to know the job.
+func (l *loop) locateDone(id string, hit found, now int64) (engine.Location, error) {
+	loc := engine.Location{Where: engine.WhereDone, SentAt: unix(hit.sentAt)}
+	if q := l.byID[laneOf(hit.key)/levels]; q != nil {
+		loc.Queue = q.name
+		return loc, nil
+	}
+	job, ok, err := l.finishedJob(id, now)
+	if ok && job.SentAt.Equal(loc.SentAt) {
+		loc.Queue = job.Queue
+	}
+	return loc, err
 }
 
 func (l *loop) queueName(key int64) string {

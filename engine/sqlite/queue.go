@@ -137,7 +137,7 @@ func (t *tx) queue(name string) (*queue, error) {
 	if q != nil && q.id > 0 {
 		return q, nil
 	}
-	id := t.id()
+	id := t.newID()
 	if id == 0 {
 		return nil, errNoID()
 	}

@@ -16,7 +16,7 @@ import (
 // queue's home; a queue that knows no other turns round that one.
 //
 // A tenant's row comes with its first message, and goes when it has had nothing
-// stored for a while; its id is then used again.
+// stored for a while; its id is then used again, for another tenant.
 type tenant struct {
 	id    int64
 	q     *queue
@@ -171,28 +171,33 @@ const (
 type placing struct {
 	tenants map[tenantName]*tenant // made by it
 	seats   map[seat]int64         // where groups belong
-	taken   int                    // numbers for queues and tenants
+	reused  int                    // numbers that somebody had before
+	unused  int                    // and that nobody had
 }
 
-// id gives the transaction the next number for a queue or a tenant; 0: there is none.
-func (t *tx) id() int64 {
-	free := t.l.tenants.free
-	n := t.taken
-	t.taken++
-	if n < len(free) {
-		return free[len(free)-1-n]
+// tenantID gives the transaction the next number for a tenant; 0: there is none.
+func (t *tx) tenantID() int64 {
+	if free := t.l.tenants.free; t.reused < len(free) {
+		t.reused++
+		return free[len(free)-t.reused]
 	}
-	if id := t.l.topID + int64(n-len(free)) + 1; id <= math.MaxInt64>>seqBits/levels {
+	return t.newID()
+}
+
+// newID gives a number that no remembered message is of. Queues have such, so that
+// what is known of a message that is gone never leads to another's queue (locateDone).
+func (t *tx) newID() int64 {
+	if id := t.l.topID + int64(t.unused) + 1; id <= math.MaxInt64>>seqBits/levels {
+		t.unused++
 		return id
 	}
 	return 0
 }
 
 // takeIDs makes the numbers of a committed transaction used.
-func (l *loop) takeIDs(n int) {
-	free := min(n, len(l.tenants.free))
-	l.tenants.free = l.tenants.free[:len(l.tenants.free)-free]
-	l.topID += int64(n - free)
+func (l *loop) takeIDs(reused, unused int) {
+	l.tenants.free = l.tenants.free[:len(l.tenants.free)-reused]
+	l.topID += int64(unused)
 }
 
 type tenantName struct {
@@ -224,7 +229,7 @@ func (t *tx) tenant(at tenantName) (*tenant, error) {
 		return tn, nil
 	}
 	tn := new(tenant)
-	tn.start(at.q, t.id(), at.name)
+	tn.start(at.q, t.tenantID(), at.name)
 	if tn.id == 0 {
 		return nil, errNoID()
 	}

@@ -405,3 +405,47 @@ func TestSeatsAreCleaned(t *testing.T) {
 		}
 	})
 }
+
+// Where a job was is told by the ledger or not at all, once its tenant has gone: the
+// tenant's number may be somebody else's by then.
+func TestLocateAfterTheTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "forebay.db")
+		e := mustOpen(t, sqlite.Config{Path: path})
+		msgs := append(jobsOf("kept", 1), jobsOf("gone", 1)...)
+		msgs[1].Job.Keep.Finished.None = true
+		send(t, e, msgs...)
+		settle(t, e, forebay.Ack, receive(t, e, 2)...)
+		at := func(when string) {
+			t.Helper()
+			for id, queue := range map[string]string{msgs[0].ID: "q", msgs[1].ID: ""} {
+				loc, err := e.Locate(t.Context(), id)
+				if err != nil || loc.Where != engine.WhereDone || loc.Queue != queue {
+					t.Errorf("%s, %s is at %+v: %v", when, id, loc, err)
+				}
+			}
+		}
+		at("while its tenant is there")
+		time.Sleep(2 * time.Minute)
+		at("when it has gone")
+		add := func(name string, tenants ...string) {
+			t.Helper()
+			for _, tenant := range tenants {
+				m := jobsOf(tenant, 1)
+				m[0].Queue, m[0].ID = name, name+tenant
+				send(t, e, m...)
+			}
+		}
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+		e = mustOpen(t, sqlite.Config{Path: path})
+		add("a", "")
+		at("when another queue came")
+		add("b", "x", "y", "z")
+		at("when other tenants came")
+		if err := e.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

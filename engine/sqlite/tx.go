@@ -293,7 +293,7 @@ func (t *tx) publish() {
 		l.seqKept = t.seq + seqsAhead
 	}
 	l.seq = t.seq
-	l.takeIDs(t.taken)
+	l.takeIDs(t.reused, t.unused)
 	for _, q := range t.queues {
 		l.addQueue(q)
 	}

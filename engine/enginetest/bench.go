@@ -28,6 +28,9 @@ func Benchmark(b *testing.B, h Harness) {
 	for _, backlog := range []int{1000, int(setting(b, "ENGINETEST_BACKLOG", 1_000_000))} {
 		b.Run(fmt.Sprintf("backlog=%d", backlog), func(b *testing.B) { benchBacklog(b, h, backlog) })
 	}
+	for _, limited := range []bool{false, true} {
+		b.Run(fmt.Sprintf("keys=%d/limited=%v", manyKeys, limited), func(b *testing.B) { benchKeys(b, h, limited) })
+	}
 	b.Run("latency", func(b *testing.B) { benchLatency(b, h) })
 	b.Run("idle", func(b *testing.B) { benchIdle(b, h) })
 }
@@ -38,6 +41,7 @@ type bench struct {
 	e    engine.Engine
 	ctx  context.Context // bounds the benchmark
 	last atomic.Int64    // number of the last message
+	keys int64           // limit keys of the messages, in turn; 0: none
 }
 
 func openBench(b *testing.B, h Harness) *bench {
@@ -57,6 +61,9 @@ func (n *bench) messages(count int) []forebay.Message {
 	for i := range msgs {
 		msgs[i] = forebay.Message{
 			ID: fmt.Sprintf("0190a8f4-0000-7000-8000-%012d", n.last.Add(1)), Queue: testQueue, Kind: "kind", Payload: body,
+		}
+		if n.keys > 0 {
+			msgs[i].LimitKey = fmt.Sprint("key", n.last.Load()%n.keys)
 		}
 	}
 	return msgs
@@ -141,6 +148,28 @@ func (n *bench) work(batch int) {
 	}
 	n.b.ReportMetric(float64(took.Nanoseconds())/float64(done), "ns/op")
 	n.b.ReportMetric(float64(done)/took.Seconds(), "msgs/s")
+}
+
+// benchKeys measures what limits on many keys cost: the same work with limits that
+// are looked at and hold nobody up, and with none.
+func benchKeys(b *testing.B, h Harness, limited bool) {
+	n := openBench(b, h)
+	n.keys = manyKeys
+	l, ok := engine.As[engine.Limiter](n.e)
+	if !ok {
+		b.Skip("the engine has no limits")
+	}
+	if limited {
+		r := engine.Rate{Count: 1_000_000, Burst: 1_000_000}
+		if err := l.SetLimits(n.ctx, testQueue, engine.QueueLimits{KeyActive: 1_000_000, KeyRate: r}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 2 * manyKeys / 1000 {
+		n.send(1000)
+	}
+	b.ResetTimer()
+	n.work(100)
 }
 
 // benchLatency measures from before the send to the return of a waiting receive.

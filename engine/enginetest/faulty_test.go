@@ -16,6 +16,7 @@ import (
 func message(id string) forebay.Message { return forebay.Message{ID: id, Queue: "q"} }
 
 func TestFaultyWithoutPlanConforms(t *testing.T) {
+	t.Setenv("ENGINETEST_KEYS", "100")
 	h := modelHarness()
 	h.Open = func(testing.TB) engine.Engine { return enginetest.Faulty(enginetest.NewModel(), enginetest.Plan{}) }
 	h.Reopen = nil
@@ -100,6 +101,27 @@ func TestFaultyDeafAndDelayed(t *testing.T) {
 			t.Fatal("the abilities of the engine below are hidden")
 		}
 	})
+}
+
+func TestFaultyPassesTheLedger(t *testing.T) {
+	ctx := context.Background()
+	f := enginetest.Faulty(enginetest.NewModel(), enginetest.Plan{Before: 1, Ops: []enginetest.Op{enginetest.OpSettle}})
+	if _, err := f.Send(ctx, []forebay.Message{{ID: "a", Queue: "q", Job: &forebay.JobOptions{}}}); err != nil {
+		t.Fatal(err)
+	}
+	jobs, ok := engine.As[engine.Jobs](f)
+	if !ok {
+		t.Fatal("the ledger of the engine below is hidden")
+	}
+	if j, err := jobs.Job(ctx, "a"); err != nil || j.State != forebay.StateWaiting {
+		t.Fatalf("job %+v, %v", j, err)
+	}
+	_, history := engine.As[engine.History](f)
+	_, lister := engine.As[engine.JobLister](f)
+	_, docs := engine.As[engine.Documents](f)
+	if !history || !lister || !docs {
+		t.Fatalf("history %v, lister %v, documents %v; want all of the engine below", history, lister, docs)
+	}
 }
 
 func TestFaultySeed(t *testing.T) {

@@ -77,3 +77,67 @@ func playFacts(facts string, stats forebay.QueueStats, dead map[string]bool) err
 	}
 	return r.empty(dead)
 }
+
+func TestKillRecordOfJobs(t *testing.T) {
+	const sent = "send 0.9.1;sent 0.9.1;got 0.9.1 1 1 b;"
+	done := forebay.Job{State: forebay.StateCompleted, Result: []byte(`"0.9.1"`)}
+	for _, c := range []struct {
+		name, facts string
+		job         forebay.Job
+		want        string // empty: fair
+	}{
+		{name: "acked", facts: sent + "try ack 0.9.1;did ack 0.9.1", job: done},
+		{name: "an unanswered ack was done", facts: sent + "try ack 0.9.1", job: done},
+		{name: "an unanswered ack was not done", facts: sent + "try ack 0.9.1", job: forebay.Job{State: forebay.StateWaiting}},
+		{name: "an answered ack is lost", facts: sent + "try ack 0.9.1;did ack 0.9.1", job: forebay.Job{State: forebay.StateWaiting}, want: "was acknowledged"},
+		{name: "an answered cancel is a death", facts: sent + "try cancelled 0.9.1;did cancelled 0.9.1", job: forebay.Job{State: forebay.StateDead}, want: "was acknowledged"},
+		{name: "nobody acked", facts: sent, job: done, want: "nobody tried"},
+		{name: "another result", facts: sent + "try ack 0.9.1", job: forebay.Job{State: forebay.StateCompleted}, want: "with the result"},
+		{name: "still active", facts: sent, job: forebay.Job{State: forebay.StateActive}, want: "after the opening"},
+		{name: "a failure is forgotten", facts: sent + "try retry 0.9.1;did retry 0.9.1", job: forebay.Job{State: forebay.StateWaiting}, want: "0 times by the ledger"},
+		{name: "no dead letter", facts: sent + "try dead 0.9.1", job: forebay.Job{State: forebay.StateDead, Attempts: 1}, want: "no dead letter"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newKillRecord()
+			for fact := range strings.SplitSeq(strings.Trim(c.facts, ";"), ";") {
+				if err := r.fact(fact); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r.endRound()
+			c.job.ID = "0.9.1"
+			err := r.told(&c.job)
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Fatalf("error %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestKillStory(t *testing.T) {
+	event := func(typ forebay.HistoryType, state forebay.State) forebay.HistoryEvent {
+		return forebay.HistoryEvent{Job: "a", Type: typ, State: state}
+	}
+	added, done := event(forebay.HistoryAdded, forebay.StateWaiting), event(forebay.HistoryCompleted, forebay.StateCompleted)
+	for _, c := range []struct {
+		events []forebay.HistoryEvent
+		want   string
+	}{
+		{events: []forebay.HistoryEvent{added, event(forebay.HistoryRetry, forebay.StateWaiting), done}},
+		{events: []forebay.HistoryEvent{added, done, done}, want: "and then"},
+		{events: []forebay.HistoryEvent{added, done, event(forebay.HistoryStarted, forebay.StateActive)}, want: "and then"},
+		{events: []forebay.HistoryEvent{added, added}, want: "2 times"},
+		{events: []forebay.HistoryEvent{done}, want: "0 times"},
+	} {
+		var s killStory
+		var err error
+		for _, ev := range c.events {
+			if err = s.event(ev); err != nil {
+				break
+			}
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: error %v, want %q", c.events, err, c.want)
+		}
+	}
+}

@@ -192,7 +192,7 @@ func (c *crowd) filter(jobs map[string]forebay.Job) engine.JobFilter {
 		case 9:
 			f.Code = c.pick(j.Cause.Code, "timeout", "handler", "cancelled")
 		case 10:
-			f.Error = c.pick("timeout", "GRÖSSE", "größe", "refused", "stop", "o", "more")
+			f.Error = c.pick("timeout", "GRÖßE", "größe", "Refused", "stop", "o", "more")
 		case 11:
 			f.Since = j.SentAt.Add(time.Duration(c.rng.IntN(3)-1) * c.unit)
 		case 12:

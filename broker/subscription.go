@@ -25,8 +25,11 @@ const (
 	pacedJobs        = 1000
 
 	// In no second does a subscriber get more progress of one job than this; the
-	// first ones at once, then the latest as soon as it may.
+	// first ones at once, then the latest as soon as it may. A stage that begins is
+	// told at once all the same, since people follow stages; but a handler may make a
+	// stage of each of its items, so these have a bound too.
 	progressRate = 4
+	stageRate    = 20
 	progressPer  = time.Second
 )
 
@@ -55,10 +58,27 @@ type pace struct {
 	next int                     // place of the oldest
 	held *forebay.HistoryEvent   // the latest that had to wait
 	logs []forebay.HistoryEvent  // what must not overtake it
+
+	stage string    // of the latest
+	begun int       // stages since from
+	from  time.Time // begins anew after progressPer
 }
 
 // due is when the next may be sent.
 func (p *pace) due() time.Time { return p.sent[p.next].Add(progressPer) }
+
+// begins tells whether a stage begins that does not wait.
+func (p *pace) begins(stage string, now time.Time) bool {
+	if stage == p.stage {
+		return false
+	}
+	p.stage = stage
+	if now.Sub(p.from) >= progressPer {
+		p.begun, p.from = 0, now
+	}
+	p.begun++
+	return p.begun <= stageRate
+}
 
 // Close ends the subscription. It may be called more than once.
 func (s *Subscription) Close() {
@@ -122,7 +142,12 @@ func (s *Subscription) offerProgress(e forebay.HistoryEvent, p *pace, now time.T
 		p = new(pace)
 		s.paced[e.Job] = p
 	}
-	if p.held == nil && !now.Before(p.due()) {
+	switch {
+	case e.Progress != nil && p.begins(e.Progress.Stage, now):
+		s.flush(p, now, true)
+		s.sendProgress(p, e, now)
+		return
+	case p.held == nil && !now.Before(p.due()):
 		s.sendProgress(p, e, now)
 		return
 	}

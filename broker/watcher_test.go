@@ -225,6 +225,32 @@ func TestStateDoesNotWaitForProgress(t *testing.T) {
 	})
 }
 
+// Each stage is told as it begins, however soon the next one does; a flood of them is
+// paced as any progress is.
+func TestStagesDoNotWait(t *testing.T) {
+	t.Parallel()
+	watching(t, func(t *testing.T, l *log, w *broker.Watcher) {
+		s := w.Subscribe(broker.WatchFilter{Job: "a"})
+		for _, stage := range []string{"a", "b", "c", "d", "e", "f"} {
+			l.write(progress("a", stage, 0))
+			l.write(progress("a", stage, 50))
+			l.write(event(forebay.HistoryLog, "a", ""))
+		}
+		want(t, "at once", drained(s), "[1 a progress 0 2 a progress 50 3 a log 4 a progress 0 5 a progress 50 6 a log "+
+			"7 a progress 0 9 a log 10 a progress 0 12 a log 13 a progress 0 15 a log 16 a progress 0]")
+		time.Sleep(2 * time.Second)
+		want(t, "later", drained(s), "[17 a progress 50 18 a log]")
+		for i := range 60 {
+			l.write(progress("a", fmt.Sprint("item ", i), float64(i)))
+		}
+		if n := len(drained(s)); n != 20 {
+			t.Errorf("%d of 60 stages were told at once, want 20", n)
+		}
+		time.Sleep(2 * time.Second)
+		want(t, "the latest", drained(s), "[78 a progress 59]")
+	})
+}
+
 // Over many jobs, progress that waited does not lead a subscriber back.
 func TestSeqNeverGoesBack(t *testing.T) {
 	t.Parallel()

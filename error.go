@@ -3,6 +3,7 @@ package forebay
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -70,6 +71,16 @@ func CodeOf(err error) Code {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+// TextOf is what an error says to users: without the step that failed, which is for
+// operators and names our parts.
+func TextOf(err error) string {
+	text := err.Error()
+	if e := (*Error)(nil); errors.As(err, &e) && e.Op != "" {
+		text = strings.Replace(text, e.Op+": ", "", 1)
+	}
+	return text
 }
 
 // Permanent marks a handler's error as not worth repeating: the message becomes

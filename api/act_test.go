@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,21 @@ func TestActionsOnOneJob(t *testing.T) {
 	for _, act := range []func(context.Context, string) (api.Acted, error){s.RetryJob, s.PromoteJob, s.RemoveJob} {
 		_, err := act(ctx, "none")
 		wantCode(t, err, forebay.CodeNotFound)
+	}
+}
+
+// What is refused names the field, and not the part of the server that refused it.
+func TestRefusalsAreForUsers(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.add(t, api.NewJob{ID: "j", Queue: "q", Name: "k", Group: "g"})
+	r := s.do(t, "PATCH", "/api/jobs/j", `{"priority":3}`, nil)
+	if p := r.problem; r.status != 400 || p.Field != "priority" || !strings.HasPrefix(p.Detail, "a job of a group") {
+		t.Errorf("%+v", r)
+	}
+	for _, path := range []string{"/api/jobs/none", "/api/jobs/none/stream", "/api/dead/99"} {
+		if r := s.do(t, "GET", path, "", nil); r.status != 404 || r.problem.Detail == "" || strings.Contains(r.problem.Detail, ": ") {
+			t.Errorf("%s: %+v", path, r)
+		}
 	}
 }

@@ -106,7 +106,7 @@ func (r *bulkRun) text() string {
 func (o *BulkOutcome) fail(id string, err error) {
 	o.Failed++
 	if len(o.Errors) < maxBulkErrors {
-		o.Errors = append(o.Errors, BulkFailure{id, forebay.CodeOf(err), err.Error()})
+		o.Errors = append(o.Errors, BulkFailure{id, forebay.CodeOf(err), forebay.TextOf(err)})
 	}
 }
 
@@ -149,7 +149,7 @@ func (r *bulkRun) retry(ctx context.Context, ids []string) ([]error, error) {
 		all := make(map[string]failed)
 		for i := range results {
 			if e := results[i].Err; e != nil {
-				all[ids[i]] = failed{forebay.CodeOf(e), e.Error()}
+				all[ids[i]] = failed{forebay.CodeOf(e), forebay.TextOf(e)}
 			}
 		}
 		return json.Marshal(all)

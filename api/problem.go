@@ -67,7 +67,7 @@ func problemOf(err error) *Problem {
 			status, code = http.StatusServiceUnavailable, forebay.CodeUnavailable
 		}
 	}
-	p := newProblem(status, code, err.Error())
+	p := newProblem(status, code, forebay.TextOf(err))
 	var e *forebay.Error
 	if errors.As(err, &e) {
 		p.Field, p.Hint = e.Field, e.Hint

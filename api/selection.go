@@ -82,7 +82,7 @@ func (act action) run(ctx context.Context, s Selection, filtered bool) (Outcome,
 func (o *Outcome) fail(seq int64, err error) {
 	o.FailedCount++
 	if len(o.Failed) < maxFailures {
-		o.Failed = append(o.Failed, Failure{Seq: seq, Code: forebay.CodeOf(err), Message: err.Error()})
+		o.Failed = append(o.Failed, Failure{Seq: seq, Code: forebay.CodeOf(err), Message: forebay.TextOf(err)})
 	}
 }
 

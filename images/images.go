@@ -158,7 +158,7 @@ func answer(w http.ResponseWriter, status int, e envelope) {
 
 // fail answers with an error. What is not the caller's business is logged, not said.
 func (s *Images) fail(w http.ResponseWriter, err error) {
-	status, text := statusOf(forebay.CodeOf(err)), err.Error()
+	status, text := statusOf(forebay.CodeOf(err)), forebay.TextOf(err)
 	if status >= 500 {
 		s.cfg.Logger.Error("images", "error", err)
 		text = "the server cannot do that now; try again later"

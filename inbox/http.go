@@ -122,7 +122,7 @@ func problem(w http.ResponseWriter, err error) {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		code, status = forebay.CodeUnavailable, http.StatusServiceUnavailable
 	}
-	p := map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": err.Error()}
+	p := map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "code": code, "detail": forebay.TextOf(err)}
 	var e *forebay.Error
 	if errors.As(err, &e) && e.Field != "" {
 		p["field"] = e.Field

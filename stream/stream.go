@@ -16,7 +16,8 @@
 //
 // It promises that a client which resumes with the last id it saw (Last-Event-ID,
 // or ?last_event_id=) gets what came after it, once each and in order, or a reset;
-// that of a job's progress the latest counts, four times a second at most; that a
+// that of a job's progress the latest counts, four times a second at most, and the
+// first of each stage; that a
 // client which reads slowly, or not at all, slows nobody and is gone after one
 // write deadline; that one who comes again to a job whose end he saw gets 204, which
 // tells browsers to stop; and that Close ends all streams at once.
@@ -139,7 +140,7 @@ func fail(w http.ResponseWriter, err error) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	json.NewEncoder(w).Encode(map[string]any{ // a client that has gone needs no answer
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": forebay.CodeOf(err), "detail": err.Error(),
+		"type": "about:blank", "title": http.StatusText(status), "status": status, "code": forebay.CodeOf(err), "detail": forebay.TextOf(err),
 	})
 }
 

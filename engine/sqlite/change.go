@@ -74,7 +74,7 @@ func (o *changeJobs) apply(t *tx) error {
 		case job.it != nil || job.moving:
 			o.errs[i] = forebay.Errorf(forebay.CodeConflict, "sqlite: change", "the job is active")
 		case c.Priority != nil && job.ref.group != 0:
-			o.errs[i] = forebay.Errorf(forebay.CodeInvalid, "sqlite: change", "a job of a group has no priority of its own: the order of the group goes before it")
+			o.errs[i] = groupPriority()
 		default:
 			if err := o.one(t, &job, c); err != nil {
 				return err
@@ -82,6 +82,12 @@ func (o *changeJobs) apply(t *tx) error {
 		}
 	}
 	return nil
+}
+
+func groupPriority() error {
+	e := forebay.Errorf(forebay.CodeInvalid, "sqlite: change", "a job of a group has no priority of its own: the order of the group goes before it")
+	e.Field = "priority"
+	return e
 }
 
 func (o *changeJobs) one(t *tx, job *liveJob, c *engine.JobChange) error {

@@ -87,6 +87,25 @@ func TestSchedulesOverTheAPI(t *testing.T) {
 	}
 }
 
+// Ticks are told in the schedule's zone, whatever is near a change of its clocks and
+// however its start was written; without a zone in UTC.
+func TestPreviewIsInTheZone(t *testing.T) {
+	t.Parallel()
+	s := startSchedules(t)
+	far := time.FixedZone("", 5*3600)
+	for name, c := range map[string]struct {
+		d    api.PreviewSchedule
+		want string
+	}{
+		"a gap": {api.PreviewSchedule{Cron: "30 2 * * *", Timezone: "Europe/Berlin", Start: time.Date(2027, 3, 27, 0, 0, 0, 0, far), N: 3},
+			`["2027-03-27T02:30:00+01:00","2027-03-28T03:00:00+02:00","2027-03-29T02:30:00+02:00"]`},
+		"no zone": {api.PreviewSchedule{Cron: "30 2 * * *", Start: time.Date(2027, 3, 27, 0, 0, 0, 0, far), N: 1}, `["2027-03-27T02:30:00Z"]`},
+		"every":   {api.PreviewSchedule{Every: api.Duration(time.Hour), Start: time.Date(2027, 3, 27, 0, 0, 0, 0, far), N: 2}, `["2027-03-26T19:00:00Z","2027-03-26T20:00:00Z"]`},
+	} {
+		equal(t, name, asJSON(t, must[[]time.Time](t)(s.PreviewDefinition(t.Context(), c.d))), c.want)
+	}
+}
+
 func TestSchedulesThatAreWrong(t *testing.T) {
 	t.Parallel()
 	s := startSchedules(t)

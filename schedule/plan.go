@@ -46,11 +46,16 @@ func (z *zones) find(name string) (*time.Location, error) {
 type plan struct {
 	Definition
 	ticks ticks
+	zone  *time.Location // in which times are shown
 }
 
 // plan understands a sound definition. since is when the schedule was made.
 func (z *zones) plan(d Definition, since time.Time) (*plan, error) {
-	p := &plan{Definition: d}
+	zone, err := z.find(d.Timezone)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{Definition: d, zone: zone}
 	if d.Cron == "" {
 		p.ticks = ticks{every: d.Every, everyAt: since.Truncate(time.Second)}
 		if !d.Start.IsZero() {
@@ -59,10 +64,6 @@ func (z *zones) plan(d Definition, since time.Time) (*plan, error) {
 		return p, nil
 	}
 	spec, err := parseCron(d.Cron)
-	if err != nil {
-		return nil, err
-	}
-	zone, err := z.find(d.Timezone)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func (p *plan) preview(after time.Time, n int) []time.Time {
 		if tick.IsZero() {
 			break
 		}
-		list, after = append(list, tick), tick
+		list, after = append(list, tick.In(p.zone)), tick
 	}
 	return list
 }

@@ -208,7 +208,7 @@ func (c *schedulesPreviewCmd) Run(ctx context.Context, p *program) error {
 			fmt.Fprintln(w, "none")
 		}
 		for _, t := range ticks {
-			fmt.Fprintf(w, "%s\t%s\n", t.Format("Mon 2006-01-02 15:04:05 -0700"), when(t))
+			fmt.Fprintln(w, t.Format("Mon 2006-01-02 15:04:05 -0700"))
 		}
 	})
 }

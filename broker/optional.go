@@ -37,9 +37,7 @@ func findAbilities(e engine.Engine) abilities {
 }
 
 func unsupported(what string) error {
-	e := forebay.Errorf(forebay.CodeUnsupported, "broker", "this engine cannot %s", what)
-	e.Hint = "another engine can; see the table of engines in the manual"
-	return e
+	return forebay.Errorf(forebay.CodeUnsupported, "broker", "this engine cannot %s", what)
 }
 
 // Dead lists dead letters, as engine.DeadLetters says.

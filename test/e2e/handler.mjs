@@ -21,6 +21,9 @@ switch (job.data.do) {
     }
     tell({ result: 'said' });
     break;
+  case 'stages': // one after the other, as fast as it goes
+    for (let n = 1; n <= job.data.n; n++) tell({ stage: `stage ${n}`, progress: n });
+    break;
   case 'wrong': // the data are: no attempt more
     console.error('this is no order');
     process.exit(65);

@@ -114,9 +114,16 @@ func (s *server) rawStream(path string) (stages, names []string) {
 		body = httputil.NewChunkedReader(r)
 	}
 	parse := parseSSE{take: func(e sseEvent) bool {
-		var at struct{ Stage string }
+		var at struct {
+			Stage    string          // of a picture
+			Progress json.RawMessage // of a picture: a number; of any job: an object
+		}
 		if err := json.Unmarshal([]byte(e.data), &at); err != nil {
 			s.t.Errorf("event %+v: %v", e, err)
+		}
+		var job progress
+		if json.Unmarshal(at.Progress, &job) == nil {
+			at.Stage = job.Stage
 		}
 		stages, names = append(stages, at.Stage), append(names, e.name)
 		return true

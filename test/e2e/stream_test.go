@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -157,6 +158,20 @@ func TestStreamIsResumed(t *testing.T) {
 	}
 	if status, err := b.visit(t.Context(), 0); err != nil || status != http.StatusNoContent {
 		t.Errorf("after the end: status %d, %v; want 204", status, err)
+	}
+}
+
+// Each stage of a job is shown, however soon the next one begins.
+func TestStreamShowsEachStage(t *testing.T) {
+	s := jobServer(t, script(t, "node", "handler.mjs")...)
+	const stages = 8
+	id := s.add("work", "node", options{"do": "stages", "n": stages}, options{"delay": "500ms"})
+	seen, _ := s.rawStream(jobPath(id) + "/stream")
+	t.Logf("%q", seen)
+	for n := range stages {
+		if stage := fmt.Sprintf("stage %d", n+1); !slices.Contains(seen, stage) {
+			t.Errorf("%s was not shown", stage)
+		}
 	}
 }
 

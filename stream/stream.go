@@ -17,10 +17,10 @@
 // It promises that a client which resumes with the last id it saw (Last-Event-ID,
 // or ?last_event_id=) gets what came after it, once each and in order, or a reset;
 // that of a job's progress the latest counts, four times a second at most, and the
-// first of each stage; that a
-// client which reads slowly, or not at all, slows nobody and is gone after one
-// write deadline; that one who comes again to a job whose end he saw gets 204, which
-// tells browsers to stop; and that Close ends all streams at once.
+// first of each stage; that a client which reads slowly, or not at all, slows nobody
+// and is gone after one write deadline; that one who comes again to a job whose end
+// he saw gets 204, which tells browsers to stop; and that Close ends all streams at
+// once.
 //
 // It refuses to poll, and to keep what happened: the broker's watcher pushes, and
 // the engine's history is what is resumed from.

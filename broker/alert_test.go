@@ -155,6 +155,36 @@ func TestWhatAlerts(t *testing.T) {
 	})
 }
 
+// Only alerts themselves raise none: a mail of their queue that cannot be sent does,
+// also where the engine decided its death.
+func TestOtherJobsOfTheAlertQueueAlert(t *testing.T) {
+	t.Parallel()
+	alarmed(t, func(t *testing.T, a *alarm) {
+		mail, late := message("mail-1"), message("mail-2")
+		mail.Queue, mail.Kind = broker.AlertQueue, "mail"
+		late.Queue, late.Kind = broker.AlertQueue, "news"
+		late.NotBefore, late.Job = time.Now().Add(time.Hour), &forebay.JobOptions{Deadline: time.Now().Add(90 * time.Minute)}
+		must[[]forebay.SendResult](t)(a.Send(t.Context(), []forebay.Message{mail, late}))
+		next := func() (d forebay.Delivery, al broker.Alert) {
+			t.Helper()
+			ds := must[[]forebay.Delivery](t)(a.Receive(t.Context(), engine.Receive{Queue: broker.AlertQueue, Max: 1}))
+			want(t, "received", len(ds), 1)
+			if err := json.Unmarshal(ds[0].Payload, &al); err != nil && ds[0].Kind == broker.AlertKind {
+				t.Error(err)
+			}
+			return ds[0], al
+		}
+		d, _ := next()
+		want(t, "settle", a.settle([]forebay.Delivery{d}, broken), nil)
+		d, al := next()
+		want(t, "alert", fmt.Sprint(d.Kind, " ", al.Queue, " ", al.Name, " ", al.ID), "alert notifications mail mail-1")
+		want(t, "settle", a.settle([]forebay.Delivery{d}, broken), nil) // and that alerts nobody
+		time.Sleep(2 * time.Hour)
+		d, al = next()
+		want(t, "alert of the engine's", fmt.Sprint(d.Kind, " ", al.Code, " ", al.ID), "alert deadline mail-2")
+	})
+}
+
 // An alert appears with its verdict or not at all: what was not stored is neither
 // told nor counted, and its turn is not used up.
 func TestAlertsFollowTheirVerdicts(t *testing.T) {

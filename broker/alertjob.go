@@ -15,7 +15,7 @@ import (
 func (b *Broker) withAlert(s forebay.Settlement, d *forebay.Delivery, attempts int) forebay.Settlement {
 	reason := AlertDead
 	switch {
-	case b.alertQueue == "" || d.Queue == b.alertQueue:
+	case b.alertQueue == "" || b.isAlert(d.Queue, d.Kind):
 		return s
 	case s.Verdict == forebay.Retry && s.Cause.Code == codeTimeout:
 		reason = AlertTimeout
@@ -39,6 +39,9 @@ func (b *Broker) withAlert(s forebay.Settlement, d *forebay.Delivery, attempts i
 	s.Next = append(s.Next, forebay.Message{Queue: b.alertQueue, Kind: AlertKind, Payload: payload})
 	return s
 }
+
+// isAlert tells what never alerts: an alert would follow the other.
+func (b *Broker) isAlert(queue, kind string) bool { return queue == b.alertQueue && kind == AlertKind }
 
 // riding is an alert of a settlement that is about to be stored.
 type riding struct {
@@ -120,7 +123,7 @@ func (b *Broker) hearDeaths(events []forebay.HistoryEvent) {
 		return
 	}
 	for i := range events {
-		if e := &events[i]; e.Type == forebay.HistoryDead && e.Queue != b.alertQueue {
+		if e := &events[i]; e.Type == forebay.HistoryDead && !b.isAlert(e.Queue, e.Kind) {
 			b.alerts.died(e)
 		}
 	}

@@ -171,7 +171,7 @@ func (b *Broker) tellLate(ctx context.Context, late []estimate.Late, now time.Ti
 		text := fmt.Sprintf("overdue: not finished after %s, and was to take %s at most",
 			now.Sub(l.Since).Round(time.Second), l.High.Round(time.Second))
 		b.watcher.note(l.ID, text)
-		if b.alertQueue == "" || l.Queue == b.alertQueue || b.able.jobs == nil {
+		if b.alertQueue == "" || b.isAlert(l.Queue, l.Kind) || b.able.jobs == nil {
 			continue
 		}
 		j, err := b.able.jobs.Job(ctx, l.ID)

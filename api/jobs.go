@@ -24,7 +24,7 @@ type Job = stream.Job
 // dead ones, then finished ones.
 type JobList struct {
 	Items []Job  `json:"items" nullable:"false"`
-	Next  string `json:"next,omitempty" doc:"after= of the next page; absent: this is the last."`
+	Next  string `json:"next,omitempty" doc:"after= of the next page, which may be empty; absent: this is the last."`
 }
 
 // JobProgress is how far a job is.

@@ -47,8 +47,8 @@ func (c *jobsLsCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	all, after := []api.Job{}, ""
-	for len(all) < c.Limit {
-		page, err := client.Jobs(ctx, strings.Join(c.Filter, " "), after, min(c.Limit-len(all), 1000))
+	for len(all) <= c.Limit { // one more tells whether there are more
+		page, err := client.Jobs(ctx, strings.Join(c.Filter, " "), after, min(c.Limit+1-len(all), 1000))
 		if err != nil {
 			return err
 		}
@@ -56,6 +56,10 @@ func (c *jobsLsCmd) Run(ctx context.Context, p *program) error {
 		if after = page.Next; after == "" {
 			break
 		}
+	}
+	more := len(all) > c.Limit
+	if more {
+		all = all[:c.Limit]
 	}
 	return p.print(all, func(w io.Writer) {
 		if len(all) == 0 {
@@ -66,7 +70,7 @@ func (c *jobsLsCmd) Run(ctx context.Context, p *program) error {
 		for _, j := range all {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", j.JobID, j.Queue, j.Name, p.state(j.State), progressCell(&j), j.Attempts, when(j.SentAt), oneLine(j.FailedReason))
 		}
-		if after != "" {
+		if more {
 			fmt.Fprintf(w, "there are more: --limit %d\n", c.Limit*10)
 		}
 	})

@@ -40,8 +40,8 @@ func (c *schedulesLsCmd) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	all, after := []api.Schedule{}, ""
-	for len(all) < c.Limit {
-		page, err := client.Schedules(ctx, after, min(c.Limit-len(all), 200))
+	for len(all) <= c.Limit { // one more tells whether there are more
+		page, err := client.Schedules(ctx, after, min(c.Limit+1-len(all), 200))
 		if err != nil {
 			return err
 		}
@@ -49,6 +49,10 @@ func (c *schedulesLsCmd) Run(ctx context.Context, p *program) error {
 		if after = page.Next; after == "" {
 			break
 		}
+	}
+	more := len(all) > c.Limit
+	if more {
+		all = all[:c.Limit]
 	}
 	return p.print(all, func(w io.Writer) {
 		if len(all) == 0 {
@@ -60,7 +64,7 @@ func (c *schedulesLsCmd) Run(ctx context.Context, p *program) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", s.Name, scheduleTimes(&s), s.Job.Queue, s.Job.Name,
 				p.nextTick(&s), s.Count, s.Skipped, outcomeCell(&s), p.paint(red, oneLine(s.Trouble)))
 		}
-		if after != "" {
+		if more {
 			fmt.Fprintf(w, "there are more: --limit %d\n", c.Limit*10)
 		}
 	})

@@ -25,6 +25,8 @@ type judge struct {
 	receipts []forebay.Receipt // given lately, live or not
 	given    map[forebay.Receipt]bool
 	rates    map[string]*rateWatch
+	ledger   engine.Jobs      // nil: messages only
+	said     map[string]bool  // jobs with progress since the opening; it need not outlive that
 	replayed map[string]int64 // since the opening; Sent may count them or not
 }
 
@@ -48,13 +50,14 @@ func (h Harness) judge(t testing.TB, steps []step) (err error) {
 	j := &judge{
 		t: t, h: h, e: h.Open(t), o: newOracle(), ctx: ctx, slack: time.Millisecond,
 		given: make(map[forebay.Receipt]bool), rates: make(map[string]*rateWatch),
-		replayed: make(map[string]int64),
+		replayed: make(map[string]int64), said: make(map[string]bool),
 	}
 	if h.Pass != nil {
 		j.slack = h.Unit / 4
 	}
 	defer func() { _ = j.e.Close() }()
 	for i, s := range steps {
+		j.decide()
 		if err := j.step(s); err != nil {
 			return fmt.Errorf("step %d, %v: %w", i+1, s, err)
 		}
@@ -91,6 +94,8 @@ func (j *judge) step(s step) error {
 		return j.limit(n)
 	case "purge":
 		return j.purge(n)
+	case "jobs", "cancel", "change", "progress", "remove":
+		return j.jobStep(s)
 	default:
 		return fmt.Errorf("no such step")
 	}
@@ -125,6 +130,9 @@ func (j *judge) message(k int) forebay.Message {
 	}
 	if k%7 == 0 && j.h.Cannot[DedupKeys] == "" {
 		m.DedupKey = fmt.Sprint("key", k/14) // shared by two numbers
+	}
+	if j.ledger != nil && k%4 != 1 {
+		m.Job = &forebay.JobOptions{}
 	}
 	return m
 }
@@ -167,6 +175,9 @@ func (j *judge) sent(m forebay.Message, res forebay.SendResult, now time.Time) e
 			continue
 		}
 		here := j.o.there(r.id)
+		if m.Job != nil && name == keyName(m) {
+			here = j.o.entry(r.id) != nil // it has not finished
+		}
 		surely, perhaps := r.window()
 		must = must || here || now.Before(surely.Add(-j.slack))
 		if here || now.Before(perhaps.Add(j.slack)) {
@@ -208,6 +219,9 @@ func (j *judge) settle(n [4]int) error {
 		s := &ss[i]
 		s.Receipt = j.receipts[(n[0]+i)%len(j.receipts)]
 		s.Verdict = forebay.Ack + forebay.Verdict((n[1]+i)%4)
+		if j.ledger != nil {
+			s.Verdict = forebay.Ack + forebay.Verdict((n[1]+i)%6)
+		}
 		if n[2]%3 == 0 {
 			s.After = j.units(n[2] % 7)
 		}
@@ -250,6 +264,8 @@ func (j *judge) held(r forebay.Receipt, err error, now time.Time) (*entry, error
 		return nil, fmt.Errorf("receipt %q was void and taken", r)
 	case err == nil:
 		return may, nil
+	case forebay.CodeOf(err) == forebay.CodeCancelled && may != nil && may.stop:
+		return may, nil
 	case forebay.CodeOf(err) != forebay.CodeLeaseLost:
 		return nil, fmt.Errorf("receipt %q: %w", r, err)
 	case must != nil:
@@ -277,6 +293,9 @@ func (j *judge) extend(n [4]int) error {
 		}
 		if e != nil {
 			e.until = now.Add(lease)
+			if e.stop && errs[i] == nil {
+				return fmt.Errorf("%q was asked to stop, and extend does not say so", e.msg.ID)
+			}
 		}
 	}
 	return nil
@@ -287,8 +306,12 @@ func (j *judge) reopen() {
 		return
 	}
 	j.e = j.h.Reopen(j.t, j.e)
+	if j.ledger != nil {
+		j.ledger, _ = engine.As[engine.Jobs](j.e)
+	}
 	j.o.restart(time.Now())
 	clear(j.replayed)
+	clear(j.said)
 	for _, w := range j.rates {
 		w.starts = nil // what was started before a restart may be forgotten
 	}

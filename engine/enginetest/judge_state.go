@@ -175,6 +175,7 @@ func (j *judge) letters(op string, n [4]int) error {
 
 // compare checks what can be seen without changing anything.
 func (j *judge) compare(n int) error {
+	j.decide()
 	now := time.Now()
 	for _, queue := range []string{judgedQueue(0), judgedQueue(1)} {
 		got, err := j.e.Stats(j.ctx, queue)
@@ -190,6 +191,9 @@ func (j *judge) compare(n int) error {
 		}
 	}
 	if err := j.compareDead(); err != nil {
+		return err
+	}
+	if err := j.compareJob(fmt.Sprint("m", n%judgedIDs), now); err != nil {
 		return err
 	}
 	return j.compareLocation(fmt.Sprint("m", n%judgedIDs), now)
@@ -269,6 +273,7 @@ func (j *judge) drain() error {
 		}
 	}
 	j.pass(j.units(20))
+	j.decide()
 	for n := range 2 {
 		queue := judgedQueue(n)
 		for j.o.next(queue, nil, time.Now()) != nil {

@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -48,7 +49,7 @@ func (r *killRecord) told(j *forebay.Job) error {
 		return fmt.Errorf("the %s of job %q was acknowledged, and the ledger says %s", m.ended, j.ID, j.State)
 	case m.ended == "" && end != "" && m.trying[end] == 0:
 		return fmt.Errorf("job %q is %s, and nobody tried that", j.ID, j.State)
-	case end == "ack" && string(j.Result) != killResult(j.ID) && m.batch[:3] != "end":
+	case end == "ack" && string(j.Result) != killResult(j.ID) && !strings.HasPrefix(m.batch, "end"):
 		return fmt.Errorf("job %q is completed with the result %q", j.ID, j.Result)
 	case end == "" && j.State != forebay.StateWaiting:
 		return fmt.Errorf("job %q is %s after the opening", j.ID, j.State)

@@ -15,7 +15,7 @@ import (
 
 // The model test, life of a run:
 //
-//  1. A seed, new each time, makes a list of steps. A step is a word and four
+//  1. A seed, new each time, makes a list of steps; an odd one with jobs. A step is a word and four
 //     numbers; what they mean depends only on what is there when it runs, so that
 //     any step can be left out and the rest still makes sense.
 //  2. The steps are played on the engine; the judge checks each answer against the
@@ -28,7 +28,7 @@ import (
 // how much is played.
 
 const (
-	modelRounds  = 6
+	modelRounds  = 8
 	modelSteps   = 250
 	shrinkTrials = 150
 )
@@ -133,7 +133,11 @@ func setting(t testing.TB, name string, fallback uint64) uint64 {
 // playSeed plays a seed. The first one that fails is shrunk and kept.
 func playSeed(t *testing.T, h Harness, seed uint64, first *sync.Once) {
 	t.Helper()
-	steps := randomSteps(seed, int(setting(t, "ENGINETEST_STEPS", modelSteps)))
+	n := int(setting(t, "ENGINETEST_STEPS", modelSteps))
+	steps := randomSteps(seed, n)
+	if seed%2 == 1 {
+		steps = randomJobSteps(seed, n)
+	}
 	err := h.play(t, steps)
 	if err == nil {
 		return

@@ -102,8 +102,9 @@ func (j *judge) decide() {
 		return
 	}
 	for {
-		at, _ := j.o.nextChange()
-		if at.IsZero() || time.Until(at).Abs() > j.slack {
+		now := time.Now()
+		j.o.sweep(now.Add(-j.slack))
+		if at, _ := j.o.nextChange(); at.IsZero() || at.After(now.Add(j.slack)) {
 			break
 		}
 		j.pass(2 * j.slack)

@@ -26,7 +26,7 @@ type judge struct {
 	given    map[forebay.Receipt]bool
 	rates    map[string]*rateWatch
 	ledger   engine.Jobs      // nil: messages only
-	said     map[string]bool  // jobs with progress since the opening; it need not outlive that
+	said     map[string]bool  // jobs with progress of this hand-out
 	replayed map[string]int64 // since the opening; Sent may count them or not
 }
 

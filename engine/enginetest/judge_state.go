@@ -64,6 +64,7 @@ func (j *judge) handedOut(d forebay.Delivery, queue string, batch []*entry, leas
 		return nil, fmt.Errorf("%q is leased for %v, want %v", d.ID, d.LeaseUntil.Sub(now), lease)
 	}
 	j.given[d.Receipt] = true
+	delete(j.said, d.ID)
 	j.receipts = append(j.receipts, d.Receipt)
 	j.o.lease(e, d.Receipt, now.Add(lease), now)
 	return e, j.started(d, now)

@@ -70,6 +70,7 @@ type Config struct {
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
 	Schedules *schedule.Scheduler // nil: there are none here
+	Receipts  *Receipts           // as others of this process give them out too; nil: its own
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
 	Loopback bool   // the listener is reachable from this machine only
@@ -104,6 +105,9 @@ func New(cfg Config) (*API, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Receipts == nil {
+		cfg.Receipts = NewReceipts()
+	}
 	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
 	a.tickets.out = map[[sha256.Size]byte]ticket{}
@@ -115,6 +119,7 @@ func New(cfg Config) (*API, error) {
 // Register puts the routes on a mux.
 func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
+	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	lasting := a.Guard(keyring.ScopeAdmin) // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))

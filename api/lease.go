@@ -1,8 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/stream"
 )
 
@@ -95,8 +99,9 @@ func (a *API) leaseRoutes(h huma.API) {
 		func(ctx context.Context, in *answer[ExtendLeases]) (*answer[LeaseResults], error) {
 			return reply(a.extend(ctx, in.Body))
 		})
-	progress := operation(http.MethodPost, "/api/leases/progress", "tell-progress", "Tell progress and write log lines of leased jobs")
+	progress := operation(http.MethodPost, progressPath, "tell-progress", "Tell progress and write log lines of leased jobs")
 	progress.MaxBodyBytes = maxBulkBody
+	progress.Description = "A receipt is proof enough: no key is needed for those that this server gave out and that are live."
 	huma.Register(h, progress, func(ctx context.Context, in *answer[TellProgress]) (*answer[LeaseResults], error) {
 		return reply(a.tell(ctx, in.Body))
 	})
@@ -105,6 +110,51 @@ func (a *API) leaseRoutes(h huma.API) {
 	huma.Register(h, settle, func(ctx context.Context, in *answer[SettleLeases]) (*answer[LeaseResults], error) {
 		return reply(a.settle(ctx, in.Body))
 	})
+}
+
+const progressPath = "/api/leases/progress"
+
+type unkeyed struct{} // in a context: nobody was let in, receipts must be signed
+
+// maxUnkeyed bounds what is read from somebody whose receipt has not been seen yet.
+const maxUnkeyed = 1 << 20
+
+// withReceipt lets those in who show no key, to tell progress: targets of pushes
+// have none, and the receipts in their bodies are proof enough.
+func (a *API) withReceipt(keyed http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, shown := bearer(r)
+		if _, refused := a.identify(r, []keyring.Scope{keyring.ScopeAdmin}); shown || refused == nil {
+			keyed.ServeHTTP(w, r)
+			return
+		}
+		body, err := readBody(w, r, maxUnkeyed)
+		if err != nil {
+			problemOf(err).write(w)
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), unkeyed{}, true), callTimeout)
+		defer cancel()
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		a.mux.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// proven is nil where all receipts are from here, or whoever shows them has a key.
+func (a *API) proven(ctx context.Context, in TellProgress) error {
+	if ctx.Value(unkeyed{}) == nil {
+		return nil
+	}
+	for i := range in.Items {
+		if !a.cfg.Receipts.signed(in.Items[i].Receipt) {
+			e := forebay.Errorf(forebay.CodeUnauthorized, "", "without an admin key, each receipt must be one that this server gave out")
+			e.Field = fmt.Sprintf("items[%d].receipt", i)
+			return e
+		}
+	}
+	return nil
 }
 
 func (a *API) lease(ctx context.Context, queue string, in LeaseRequest) (LeaseList, error) {
@@ -116,16 +166,16 @@ func (a *API) lease(ctx context.Context, queue string, in LeaseRequest) (LeaseLi
 	})
 	list := LeaseList{Items: make([]Lease, len(ds))}
 	for i := range ds {
-		list.Items[i] = leaseOf(&ds[i])
+		list.Items[i] = a.leaseOf(&ds[i])
 	}
 	return list, err
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-func leaseOf(d *forebay.Delivery) Lease {
+func (a *API) leaseOf(d *forebay.Delivery) Lease {
 	v := Lease{
-		Receipt: Receipt(d), JobID: d.ID, Queue: d.Queue, Name: d.Kind, Headers: d.Headers, Attempt: d.Attempt,
+		Receipt: a.cfg.Receipts.Of(d), JobID: d.ID, Queue: d.Queue, Name: d.Kind, Headers: d.Headers, Attempt: d.Attempt,
 		Deliveries: d.Deliveries, SentAt: d.SentAt, LeaseUntil: d.LeaseUntil, Failures: d.Failures,
 	}
 	if json.Valid(d.Payload) {
@@ -153,6 +203,9 @@ func (a *API) extend(ctx context.Context, in ExtendLeases) (LeaseResults, error)
 }
 
 func (a *API) tell(ctx context.Context, in TellProgress) (LeaseResults, error) {
+	if err := a.proven(ctx, in); err != nil {
+		return LeaseResults{}, err
+	}
 	now := a.cfg.Now()
 	return eachReceipt(in.Items, func(p ToldProgress) string { return p.Receipt }, func(held []receipt, at []int) ([]error, error) {
 		updates := make([]forebay.ProgressUpdate, len(held))

@@ -115,6 +115,65 @@ func TestProgressTakesWhatThereIs(t *testing.T) {
 	}
 }
 
+// A target of a push has no key: the receipt that it was given is proof enough, for
+// progress and nothing else.
+func TestReceiptsAreProof(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *api.Config) { c.Loopback = false })
+	var err error
+	if s.Client, err = api.NewClient(s.url, token, s.http); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"j1", "j2"} {
+		s.add(t, api.NewJob{ID: id, Queue: "q", Name: "k"})
+	}
+	l := s.lease(t, 2)
+	own, _, _ := strings.Cut(l[0].Receipt, ".")
+	_, other, _ := strings.Cut(l[1].Receipt, ".")
+	tell := func(receipts ...string) response {
+		t.Helper()
+		var items []string
+		for _, r := range receipts {
+			items = append(items, `{"receipt":"`+r+`","progress":{"stage":"bank","percent":5}}`)
+		}
+		return s.do(t, "POST", "/api/leases/progress", `{"items":[`+strings.Join(items, ",")+`]}`, nil)
+	}
+	for name, forged := range map[string]string{"unsigned": own, "no signature": own + ".", "another's signature": own + "." + other, "nonsense": "x.y"} {
+		if r := tell(l[1].Receipt, forged); r.status != 401 || r.problem.Code != forebay.CodeUnauthorized || r.problem.Field != "items[1].receipt" {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	if p := must[api.JobProgress](t)(s.JobProgress(t.Context(), "j2")); p.Progress.Stage != "" {
+		t.Errorf("told with a forged one: %+v", p)
+	}
+	if r := tell(l[0].Receipt); r.status != 200 || strings.Contains(r.body, "error") {
+		t.Errorf("%+v", r)
+	}
+	if p := must[api.JobProgress](t)(s.JobProgress(t.Context(), "j1")); p.Progress.Stage != "bank" {
+		t.Errorf("%+v", p)
+	}
+	large := `{"items":[{"receipt":"` + l[0].Receipt + `","progress":{"message":"` + strings.Repeat("x", 1<<20) + `"}}]}`
+	if r := s.do(t, "POST", "/api/leases/progress", large, nil); r.status != 413 {
+		t.Errorf("a large one: %d %s", r.status, r.body)
+	}
+	for path, body := range map[string]string{
+		"/api/leases/extend": `{"receipts":["` + l[0].Receipt + `"]}`,
+		"/api/leases/settle": `{"items":[{"receipt":"` + l[0].Receipt + `","verdict":"ack"}]}`,
+	} {
+		if r := s.do(t, "POST", path, body, nil); r.status != 401 {
+			t.Errorf("%s: %+v", path, r)
+		}
+	}
+	wrong := map[string]string{"Authorization": "Bearer nonsense"}
+	if r := s.do(t, "POST", "/api/leases/progress", `{"items":[{"receipt":"`+l[0].Receipt+`"}]}`, wrong); r.status != 401 {
+		t.Errorf("with a wrong key: %+v", r)
+	}
+	must[[]api.LeaseResult](t)(s.SettleLeases(t.Context(), api.SettleLeases{Items: []api.SettleLease{{Receipt: l[0].Receipt, Verdict: "ack"}}}))
+	if r := tell(l[0].Receipt); r.status != 200 || !strings.Contains(r.body, "lease_lost") {
+		t.Errorf("after the end: %+v", r)
+	}
+}
+
 // curl -d calls every body a form.
 func TestBodiesOfFormsAreJSON(t *testing.T) {
 	t.Parallel()

@@ -1,8 +1,12 @@
 package api
 
 import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -24,15 +28,41 @@ type receipt struct {
 	Deadline   time.Time       `json:"e,omitzero"`
 }
 
-// Receipt is the receipt of a delivery as the API gives it: with what it takes to
+// Receipts are written and known again. They are signed, so that whoever has one may
+// tell progress without a key. The secret is of this process: no lease outlives it.
+// To those who show a key a receipt of another process is as good.
+type Receipts struct{ secret [32]byte }
+
+// NewReceipts makes a secret.
+func NewReceipts() *Receipts {
+	r := new(Receipts)
+	rand.Read(r.secret[:]) // never fails
+	return r
+}
+
+func (rs *Receipts) signature(text string) []byte {
+	mac := hmac.New(sha256.New, rs.secret[:])
+	mac.Write([]byte(text)) // a hash takes all
+	return mac.Sum(nil)
+}
+
+// signed tells whether a receipt is one of ours.
+func (rs *Receipts) signed(text string) bool {
+	text, signature, _ := strings.Cut(text, ".")
+	shown, err := base64.RawURLEncoding.DecodeString(signature)
+	return err == nil && hmac.Equal(shown, rs.signature(text))
+}
+
+// Of is the receipt of a delivery as the API gives it: with what it takes to
 // decide about the delivery without asking for it again.
-func Receipt(d *forebay.Delivery) string {
+func (rs *Receipts) Of(d *forebay.Delivery) string {
 	r := receipt{Receipt: d.Receipt, ID: d.ID, Queue: d.Queue, Kind: d.Kind, Attempt: d.Attempt, Deliveries: d.Deliveries, Limits: d.Limits, Sent: d.SentAt}
 	if o := d.Job; o != nil {
 		r.Job, r.Backoff, r.Owner, r.Deadline = true, o.Backoff, o.Owner, o.Deadline
 	}
 	b, _ := json.Marshal(r) // plain values, which all can be written
-	return base64.RawURLEncoding.EncodeToString(b)
+	text := base64.RawURLEncoding.EncodeToString(b)
+	return text + "." + base64.RawURLEncoding.EncodeToString(rs.signature(text))
 }
 
 // delivery is as much of the delivery as it takes to decide what becomes of it.
@@ -49,6 +79,7 @@ func (r *receipt) delivery() forebay.Delivery {
 
 func readReceipt(text string) (receipt, error) {
 	var r receipt
+	text, _, _ = strings.Cut(text, ".")
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || json.Unmarshal(b, &r) != nil || r.Receipt == "" {
 		return r, wrong("receipt", "this is not a receipt: it must be one as the lease gave it")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -154,14 +155,19 @@ func (s *server) userHandler(h config.Handler, secret string) (worker.JobHandler
 	}
 	pusher, err := push.New(push.Config{
 		URL: h.URL, Secrets: []string{secret},
-		ProgressURL: s.file.URL + "/api/leases/progress",
-		Receipt:     api.Receipt,
+		ProgressURL: s.progressURL(),
+		Receipt:     s.receipts.Of,
 	})
 	if err != nil {
 		return nil, err
 	}
 	s.closing(func() error { pusher.Close(); return nil })
 	return pusher, nil
+}
+
+// progressURL is where targets of pushes tell progress.
+func (s *server) progressURL() string {
+	return strings.TrimRight(cmp.Or(s.settings.Server.PublicURL, s.file.URL), "/") + "/api/leases/progress"
 }
 
 // webhookSecret is the one of the settings, else one that is made once and kept.

@@ -33,6 +33,7 @@ type server struct {
 	listener net.Listener
 	http     *http.Server
 	api      *api.API
+	receipts *api.Receipts    // of pushes and of the API
 	workers  []*worker.Worker // of events and of jobs
 
 	ring   *keyring.Ring
@@ -65,7 +66,7 @@ func (s *server) close() error {
 // since these two can belong to another process; nothing is written before both
 // are ours.
 func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err error) {
-	s := &server{settings: settings, log: log}
+	s := &server{settings: settings, log: log, receipts: api.NewReceipts()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -222,6 +223,7 @@ func (s *server) openHTTP() error {
 		Monitor:   s.monitor,
 		Streams:   s.streams,
 		Schedules: s.scheduler,
+		Receipts:  s.receipts,
 		Sink:      s.sink,
 		Checks:    s.checks(edge),
 		Token:     s.file.Token,

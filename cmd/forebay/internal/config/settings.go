@@ -35,10 +35,11 @@ type Settings struct {
 
 // Server settings: the HTTP listener and how it stops.
 type Server struct {
-	Listen   string // "host:port", or a port alone
-	Insecure bool
-	Grace    time.Duration
-	Drain    time.Duration
+	Listen    string // "host:port", or a port alone
+	PublicURL string
+	Insecure  bool
+	Grace     time.Duration
+	Drain     time.Duration
 }
 
 // Data settings: the folder that holds everything.
@@ -127,6 +128,8 @@ func (s *Settings) serverTable() []*setting {
 	return []*setting{
 		{key: "server.listen", env: "PORT", value: address(&v.Listen, "127.0.0.1:8080"),
 			doc: "Where to listen. A port alone means loopback, or every address once a key exists (forebay keys add)."},
+		{key: "server.publicUrl", value: webURL(&v.PublicURL),
+			doc: "Where others reach this server, such as the targets of pushes, which tell progress there. Empty: the address it listens on."},
 		{key: "server.insecure", value: flag(&v.Insecure, false),
 			doc: "Allow listening beyond loopback while no key exists: anyone who reaches the port may then send and read."},
 		{key: "server.grace", value: duration(&v.Grace, 500*time.Millisecond, 0, time.Minute),

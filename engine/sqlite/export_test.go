@@ -34,6 +34,7 @@ func (e *Engine) OnSync(f func(flush func() error) error) (restore func()) {
 			fl.mu.Lock()
 			defer fl.mu.Unlock()
 			was, fl.sync = fl.sync, to
+			fl.few = 0 // so that single calls show what many do
 			return nil
 		}))
 	}

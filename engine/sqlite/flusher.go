@@ -21,6 +21,7 @@ import (
 // Nil: nothing is synced, and calls are answered at once.
 type flusher struct {
 	sync   func() error
+	few    int        // calls that are too few for a commit of their own while a flush runs
 	failed chan error // tells the loop of a flush that failed, before any call hears of it
 	ended  chan struct{}
 
@@ -43,6 +44,7 @@ type flusher struct {
 func newFlusher(log *os.File) *flusher {
 	f := &flusher{
 		sync:   func() error { return syscall.Fdatasync(int(log.Fd())) },
+		few:    fewCalls,
 		failed: make(chan error, 1),
 		ended:  make(chan struct{}),
 		ripe:   make(chan struct{}, 1),
@@ -136,22 +138,30 @@ func (f *flusher) fail(err error) []*call {
 	return calls
 }
 
+// fewCalls is the few of a flusher: the commit of fewer costs more than it saves.
+const fewCalls = 16
+
 // pause lets requests gather while a flush runs, since a commit costs much the same
 // for few and for many calls. It ends with the flush; or sooner, when no committed
 // group waits for the next flush yet and half as many requests have come as calls
-// are in this one, so that the disk need not wait for their commit. So it also
-// bounds how many calls wait for the disk; their bytes are bounded by Engine.room.
+// are in this one, and not just a few, so that the disk need not wait for their
+// commit. So it also bounds how many calls wait for the disk; their bytes are bounded
+// by Engine.room.
 func (f *flusher) pause(have int, requests chan request) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
+	running, behind := f.running, len(f.waiting)
+	if running == 0 { // it is about to begin, if there is anything to flush
+		running, behind = behind, 0
+	}
 	more := int64(math.MaxInt64)
 	switch {
-	case f.running == 0 && len(f.waiting) < groupCalls: // no flush runs, or one is about to begin
+	case running == 0:
 		more = 0
-	case len(f.waiting) == 0:
-		more = int64(f.running/2 - have)
+	case behind == 0:
+		more = int64(max(running/2, f.few) - have)
 	}
 	drain(f.freed)
 	drain(f.ripe)

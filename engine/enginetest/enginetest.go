@@ -5,7 +5,8 @@
 // after each step against a simple model. Kill ends a process with SIGKILL again
 // and again and checks what it had acknowledged. Benchmark measures. Faulty wraps
 // an engine so that it fails on demand, for the tests of what is built on engines.
-// Model is the model itself as an engine: slow, and right by being simple.
+// Jobs are judged as messages are: with the model and under SIGKILL too, and what is
+// listed of them is held to engine.JobFilter.Match. Model is the model itself as an engine: slow, and right by being simple.
 //
 // # Time
 //
@@ -53,7 +54,7 @@ const (
 	Priorities  Ability = "priorities"   // Message.Priority
 	DedupKeys   Ability = "dedup keys"   // Message.DedupKey, different from the id
 	Following   Ability = "following"    // Settlement.Next
-	Ledger      Ability = "ledger"       // engine.Jobs and engine.History; without it Listing lacks too
+	Ledger      Ability = "ledger"       // engine.Jobs and engine.History
 	Listing     Ability = "listing"      // engine.JobLister
 	Documenting Ability = "documents"    // engine.Documents
 )

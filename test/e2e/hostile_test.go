@@ -20,9 +20,8 @@ import (
 	"github.com/forebayhq/forebay/internal/pgtest"
 )
 
-// most is how much memory an attack may cost the server at any moment: what
-// ingest.maxInflight allows (64 MiB), twice for the garbage collector, and as much
-// again for one that is late on a busy machine. The bodies of one case unpack to 2 GiB.
+// most is how much memory an attack may cost the server at any moment: three times what
+// ingest.maxInflight allows (64 MiB), since the garbage collector is late on a busy machine.
 const most = 192 << 20
 
 // underAttack runs an attack beside a good client. The attack may not cost memory,

@@ -1,4 +1,4 @@
-// Package e2e shows that the main job holds: the real binary, a real PostgreSQL,
+// Package e2e shows that events and jobs hold: the real binary, a real PostgreSQL,
 // unmodified clients, and everything that goes wrong in between. Its tests carry
 // the build tag e2e, since they take minutes; `make e2e` and `make test` run them.
 //

@@ -74,20 +74,23 @@ func TestDecide(t *testing.T) {
 			d := forebay.Delivery{Receipt: "r", Attempt: c.attempt, Deliveries: c.handed}
 			d.Queue, d.Limits.Attempts = c.queue, c.attempts
 			s := b.Decide(d, c.err)
-			if s.Receipt != "r" || s.Queue != c.queue {
-				t.Errorf("it is for %q of %q", s.Receipt, s.Queue)
+			if s.Receipt != "r" || s.Queue != c.queue || s.Verdict != c.verdict || s.After != c.after || s.Cause.Code != c.code {
+				t.Errorf("got %+v; want %s after %s, code %q", s, c.verdict, c.after, c.code)
 			}
-			if s.Verdict != c.verdict || s.After != c.after || s.Cause.Code != c.code {
-				t.Errorf("got %s after %s, code %q; want %s after %s, code %q",
-					s.Verdict, s.After, s.Cause.Code, c.verdict, c.after, c.code)
-			}
-			if c.code != "" && (s.Cause.Message == "" || !s.Cause.At.Equal(now)) {
-				t.Errorf("the cause is not whole: %+v", s.Cause)
-			}
-			if strings.Contains(s.Cause.Message, "forebay:") {
-				t.Errorf("users of the job read %q", s.Cause.Message)
+			if c.code != "" {
+				checkCause(t, s.Cause, now)
 			}
 		})
+	}
+}
+
+func checkCause(t *testing.T, c forebay.Cause, at time.Time) {
+	t.Helper()
+	if c.Message == "" || !c.At.Equal(at) {
+		t.Errorf("the cause is not whole: %+v", c)
+	}
+	if strings.Contains(c.Message, "forebay:") {
+		t.Errorf("users of the job read %q", c.Message)
 	}
 }
 

@@ -14,6 +14,14 @@ import (
 	"github.com/forebayhq/forebay/schedule"
 )
 
+// noon lets a test in a bubble begin at 2026-11-29T12:00:00Z.
+func noon(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)))
+		test(t)
+	}
+}
+
 const minute = time.Minute
 
 func TestTicksAddTheJobOfTheTemplate(t *testing.T) {

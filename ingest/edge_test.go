@@ -44,7 +44,7 @@ func (r *recorder) Send(_ context.Context, msgs []forebay.Message) ([]forebay.Se
 			results[i].Duplicate = true
 			continue
 		}
-		e, err := event.Decode(m.Payload)
+		e, err := event.Decode(slices.Clone(m.Payload))
 		if err != nil {
 			results[i].Err = err
 			continue

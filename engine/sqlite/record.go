@@ -249,7 +249,7 @@ func decodeBody(body []byte, queue string) (forebay.Message, error) {
 
 func readHeaders(r *reader) map[string]string {
 	n := r.uvarint()
-	if n > forebay.MaxHeaders {
+	if n == 0 || n > forebay.MaxHeaders { // none has no flag
 		r.bad = true
 		return nil
 	}

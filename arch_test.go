@@ -244,10 +244,12 @@ func checkVars(t *testing.T, f file, d *ast.GenDecl) {
 
 func TestTestsNeitherSleepNorSkip(t *testing.T) {
 	// Why: a sleep is a race with the machine; a skipped test proves nothing.
+	bubbles := bubbleMakers(t)
 	for _, f := range files(t) {
 		if !f.test {
 			continue
 		}
+		inBubble := bubblesOf(f, bubbles[path.Dir(f.name)])
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -259,7 +261,7 @@ func TestTestsNeitherSleepNorSkip(t *testing.T) {
 			}
 			x, _ := s.X.(*ast.Ident)
 			switch {
-			case x != nil && x.Name == "time" && s.Sel.Name == "Sleep" && !f.synctest:
+			case x != nil && x.Name == "time" && s.Sel.Name == "Sleep" && !inBubble(n):
 				t.Errorf("%s: time.Sleep outside of a synctest bubble", f.at(n))
 			case x != nil && (x.Name == "t" || x.Name == "b" || x.Name == "f" || x.Name == "tb") && strings.HasPrefix(s.Sel.Name, "Skip"):
 				t.Errorf("%s: %s.%s", f.at(n), x.Name, s.Sel.Name)
@@ -374,11 +376,10 @@ var listed = sync.OnceValues(func() ([]pkg, error) {
 })
 
 type file struct {
-	name     string // slash-separated, from the root
-	test     bool   // _test.go, or of a package that is for tests only
-	synctest bool
-	set      *token.FileSet
-	ast      *ast.File
+	name string // slash-separated, from the root
+	test bool   // _test.go, or of a package that is for tests only
+	set  *token.FileSet
+	ast  *ast.File
 }
 
 func (f file) at(n ast.Node) string {
@@ -403,9 +404,8 @@ func files(t *testing.T) []file {
 			if err != nil {
 				t.Fatal(err)
 			}
-			bubble := slices.ContainsFunc(parsed.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"testing/synctest"` })
 			test := strings.HasSuffix(base, "_test.go") || p.name == "engine/enginetest" || p.name == "internal/pgtest"
-			all = append(all, file{filepath.ToSlash(rel), test, bubble, set, parsed})
+			all = append(all, file{filepath.ToSlash(rel), test, set, parsed})
 		}
 	}
 	return all

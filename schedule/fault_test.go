@@ -78,7 +78,7 @@ func TestFailuresDoubleNothingAndLoseNothing(t *testing.T) {
 		for _, dies := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", and dies ", dies), func(t *testing.T) {
 				t.Parallel()
-				synctest.Test(t, noon(func(t *testing.T) {
+				noon(t, func(t *testing.T) {
 					s, f := beginFaulty(t, true)
 					s.put(schedule.Definition{Name: "s", Cron: "*/10 * * * *"})
 					time.Sleep(9 * minute)
@@ -102,7 +102,7 @@ func TestFailuresDoubleNothingAndLoseNothing(t *testing.T) {
 					want(t, "state", words(v.Count, v.Skipped, len(v.Pending), v.Trouble), "1 0 0 ")
 					time.Sleep(10 * minute)
 					want(t, "goes on", s.ticks("s"), "[12:10:00 12:20:00]")
-				}))
+				})
 			})
 		}
 	}
@@ -114,7 +114,7 @@ func TestWhatIsUncertainIsNotRunTwice(t *testing.T) {
 	for name, sent := range map[string]bool{"it was sent": true, "it was not": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, noon(func(t *testing.T) {
+			noon(t, func(t *testing.T) {
 				s, f := beginFaulty(t, true)
 				s.put(schedule.Definition{Name: "s", Cron: "0 0 1 * *", Job: schedule.Template{Queue: "work", Kind: "do"}})
 				time.Sleep(36*time.Hour - time.Minute)
@@ -135,14 +135,14 @@ func TestWhatIsUncertainIsNotRunTwice(t *testing.T) {
 				}
 				want(t, "jobs", jobs, "0 0 1 0")
 				want(t, "code", words(v.Skip.Code, v.Skip.Reason), "uncertain it was decided 48h1m0s ago, and may have been run then")
-			}))
+			})
 		})
 	}
 }
 
 func TestAJobThatIsRefusedIsSkippedAndTold(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		v := s.put(schedule.Definition{Name: "s", Cron: "* * * * *"})
 		d := must[engine.Document](t)(s.broker.Document(t.Context(), "schedule", "s"))
@@ -154,13 +154,13 @@ func TestAJobThatIsRefusedIsSkippedAndTold(t *testing.T) {
 		if !strings.Contains(v.Skip.Reason, `"no queue"`) {
 			t.Errorf("the reason is %q", v.Skip.Reason)
 		}
-	}))
+	})
 }
 
 // What cannot be read stands still by itself, is told, and stops nothing else.
 func TestADamagedScheduleStopsNoOther(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "b", Cron: "* * * * *"})
 		for key, value := range map[string]string{"a": "{", "c": `{"v":99}`, "d": `{"v":1,"definition":{"name":"d","cron":"x"},"state":{"since":"2026-01-01T00:00:00Z","after":"2026-01-01T00:00:00Z"}}`} {
@@ -174,14 +174,14 @@ func TestADamagedScheduleStopsNoOther(t *testing.T) {
 			}
 		}
 		want(t, "delete", s.Delete(t.Context(), "a", engine.AnyRev), nil)
-	}))
+	})
 }
 
 // Two schedulers, as of two processes: one job per tick, and each sees what the other
 // was told.
 func TestTwoSchedulersAreAsOne(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		other := must[*schedule.Scheduler](t)(schedule.New(schedule.Config{Broker: must[*broker.Broker](t)(broker.New(s.engine, broker.Config{Now: s.now})), Now: s.now}))
 		stop := run(t, other)
@@ -205,13 +205,13 @@ func TestTwoSchedulersAreAsOne(t *testing.T) {
 		time.Sleep(19 * minute)
 		want(t, "changed", s.ticks("s2")[10:], "[12:20:00]")
 		want(t, "as before", len(s.ticks("s4")), 30)
-	}))
+	})
 }
 
 // What a process decided and cannot send, another one sends.
 func TestAnotherProcessTakesOver(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s, f := beginFaulty(t, false)
 		s.put(schedule.Definition{Name: "s", Cron: "0 * * * *"})
 		time.Sleep(59 * minute)
@@ -229,7 +229,7 @@ func TestAnotherProcessTakesOver(t *testing.T) {
 		time.Sleep(time.Second)
 		want(t, "sent", s.ticks("s"), "[13:00:00]")
 		want(t, "pending then", len(s.get("s").Pending), 0)
-	}))
+	})
 }
 
 // counting counts the calls of documents and jobs.

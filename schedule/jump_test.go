@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -18,7 +17,7 @@ import (
 // skipped, as its policy says, and none is run twice.
 func TestHundredSchedules(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := beginOnFile(t)
 		policies := []schedule.Missed{schedule.MissedSkip, schedule.MissedOnce, schedule.MissedAll}
 		for i := range 100 {
@@ -62,7 +61,7 @@ func TestHundredSchedules(t *testing.T) {
 		time.Sleep(25 * minute)
 		check("after it came back")
 		want(t, "goes on", s.get("s02").Count, ran+5)
-	}))
+	})
 }
 
 // checkSchedule holds what a schedule tells to its jobs.
@@ -87,7 +86,7 @@ func (s *stand) checkSchedule(what, name string, jobs []string) {
 // and sending.
 func TestJumpsWhileItIsDown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s, f := beginFaulty(t, true)
 		s.put(schedule.Definition{Name: "s", Cron: "*/10 * * * *", Missed: schedule.MissedAll})
 		time.Sleep(11 * minute)
@@ -106,14 +105,14 @@ func TestJumpsWhileItIsDown(t *testing.T) {
 		s.open()
 		time.Sleep(time.Second)
 		want(t, "forward", s.ticks("s"), "[12:10:00 12:20:00 12:30:00 12:40:00]")
-	}))
+	})
 }
 
 // TestIdleCostsNothing counts what schedules ask of the engine while none is due: one
 // reading each 30 s.
 func TestIdleCostsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		for i := range 100 {
 			s.put(schedule.Definition{Name: fmt.Sprint("s", i), Cron: "0 0 1 1 *"})
@@ -124,13 +123,13 @@ func TestIdleCostsNothing(t *testing.T) {
 		s.open()
 		time.Sleep(10*minute + time.Second)
 		want(t, "calls in ten minutes", c.calls(), "21 of Documents") // with the one of the start
-	}))
+	})
 }
 
 // TestManyAtOnce lets more schedules come due together than one round takes.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		const n = 1000
 		for i := range n {
@@ -141,5 +140,5 @@ func TestManyAtOnce(t *testing.T) {
 		want(t, "jobs", words(stats[0].Waiting, stats[0].Duplicate), "1000 0")
 		v := s.get("s999")
 		want(t, "state", words(v.Count, v.Skipped, len(v.Pending)), "1 0 0")
-	}))
+	})
 }

@@ -14,19 +14,20 @@ import (
 	"github.com/forebayhq/forebay/schedule"
 )
 
-// noon lets a test in a bubble begin at 2026-11-29T12:00:00Z.
-func noon(test func(t *testing.T)) func(t *testing.T) {
-	return func(t *testing.T) {
+// noon runs a test in a bubble that begins at 2026-11-29T12:00:00Z.
+func noon(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)))
 		test(t)
-	}
+	})
 }
 
 const minute = time.Minute
 
 func TestTicksAddTheJobOfTheTemplate(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "nightly", Cron: "0 3 * * *", Timezone: "Asia/Tokyo", Job: schedule.Template{
 			Queue: "work", Kind: "report", Data: json.RawMessage(`{"a":1}`), Headers: map[string]string{"h": "v"},
@@ -51,7 +52,7 @@ func TestTicksAddTheJobOfTheTemplate(t *testing.T) {
 		if late := j.SentAt.Sub(v.Last.Tick); late < 0 || late > time.Second {
 			t.Errorf("the job was sent %s after its tick", late)
 		}
-	}))
+	})
 }
 
 // missedCase is what a down time of 5 minutes and 30 s does to a schedule of each minute.
@@ -74,37 +75,40 @@ func TestMissedTicks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, noon(func(t *testing.T) { missed(t, c) }))
+			missed(t, c)
 		})
 	}
 }
 
 func missed(t *testing.T, c missedCase) {
-	s := beginOnFile(t)
-	c.d.Name, c.d.Cron = "s", "* * * * *"
-	s.put(c.d)
-	time.Sleep(61 * time.Second)
-	want(t, "before", s.ticks("s"), "[12:01:00]")
-	s.settle(forebay.Ack)
-	s.close()
-	time.Sleep(c.down)
-	s.open()
-	time.Sleep(time.Second)
-	want(t, "after", strings.Join(s.ticks("s")[1:], " "), c.ticks)
-	v, skip := s.get("s"), ""
-	if v.Skip != nil {
-		skip = fmt.Sprintf("%s %d %s", v.Skip.Code, v.Skipped, v.Skip.Tick.UTC().Format("15:04:05"))
-		if v.Skip.Reason == "" {
-			t.Error("there is no reason")
+	t.Helper()
+	noon(t, func(t *testing.T) {
+		s := beginOnFile(t)
+		c.d.Name, c.d.Cron = "s", "* * * * *"
+		s.put(c.d)
+		time.Sleep(61 * time.Second)
+		want(t, "before", s.ticks("s"), "[12:01:00]")
+		s.settle(forebay.Ack)
+		s.close()
+		time.Sleep(c.down)
+		s.open()
+		time.Sleep(time.Second)
+		want(t, "after", strings.Join(s.ticks("s")[1:], " "), c.ticks)
+		v, skip := s.get("s"), ""
+		if v.Skip != nil {
+			skip = fmt.Sprintf("%s %d %s", v.Skip.Code, v.Skipped, v.Skip.Tick.UTC().Format("15:04:05"))
+			if v.Skip.Reason == "" {
+				t.Error("there is no reason")
+			}
 		}
-	}
-	want(t, "skipped", skip, c.skip)
-	want(t, "count", v.Count, len(s.ticks("s")))
+		want(t, "skipped", skip, c.skip)
+		want(t, "count", v.Count, len(s.ticks("s")))
+	})
 }
 
 func TestCatchingUpIsBounded(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := beginOnFile(t)
 		s.put(schedule.Definition{Name: "s", Every: time.Minute, Missed: schedule.MissedAll})
 		s.close()
@@ -114,12 +118,12 @@ func TestCatchingUpIsBounded(t *testing.T) {
 		ticks, v := s.ticks("s"), s.get("s")
 		want(t, "jobs", words(len(ticks), ticks[0], ticks[99]), "100 20:21:00 22:00:00")
 		want(t, "skipped", words(v.Count, v.Skipped, v.Skip.Tick.UTC().Format("15:04:05")), "100 500 20:20:00")
-	}))
+	})
 }
 
 func TestOverlap(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		for _, o := range []schedule.Overlap{schedule.OverlapAllow, schedule.OverlapSkip, schedule.OverlapWait, schedule.OverlapCancel} {
 			s.put(schedule.Definition{Name: string(o), Cron: "* * * * *", Overlap: o})
@@ -144,14 +148,14 @@ func TestOverlap(t *testing.T) {
 			names[d.Headers[schedule.HeaderSchedule]]++
 		}
 		want(t, "run beside a former one", names, map[string]int{"allow": 2})
-	}))
+	})
 }
 
 // A former job that is dead, or removed, never stops a schedule: in others that share
 // an id or a key with it, it does, and nobody is told.
 func TestAFormerJobThatIsDeadStopsNothing(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		for _, o := range []schedule.Overlap{schedule.OverlapSkip, schedule.OverlapWait, schedule.OverlapCancel} {
 			s.put(schedule.Definition{Name: string(o), Cron: "* * * * *", Overlap: o})
@@ -169,12 +173,12 @@ func TestAFormerJobThatIsDeadStopsNothing(t *testing.T) {
 			v := s.get(name)
 			want(t, name, words(v.Count, v.Skipped), "4 0")
 		}
-	}))
+	})
 }
 
 func TestLimitStartAndEnd(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		noon := s.now()
 		s.put(schedule.Definition{Name: "limit", Cron: "* * * * *", Limit: 2})
@@ -189,12 +193,12 @@ func TestLimitStartAndEnd(t *testing.T) {
 				t.Errorf("%s goes on at %s, %d skipped", name, v.Next, v.Skipped)
 			}
 		}
-	}))
+	})
 }
 
 func TestJitterDelaysWithinItsBound(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "s", Cron: "* * * * *", Jitter: 20 * time.Second, Job: schedule.Template{Queue: "work", Kind: "do", Expires: minute}})
 		time.Sleep(10*minute + 30*time.Second)
@@ -210,12 +214,12 @@ func TestJitterDelaysWithinItsBound(t *testing.T) {
 		if len(different) < 5 {
 			t.Errorf("of ten jobs only %d have a jitter of their own", len(different))
 		}
-	}))
+	})
 }
 
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "s", Cron: "* * * * *", Missed: schedule.MissedAll})
 		time.Sleep(61 * time.Second)
@@ -227,14 +231,14 @@ func TestPauseAndResume(t *testing.T) {
 		time.Sleep(time.Minute)
 		want(t, "resumed", s.ticks("s"), "[12:01:00 12:05:00]")
 		want(t, "skipped", s.get("s").Skipped, 0)
-	}))
+	})
 }
 
 // A definition that is changed while it runs keeps its place: what it has done is done
 // once, and what is new holds from now on.
 func TestChangesKeepThePlace(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "s", Cron: "*/10 * * * *", Missed: schedule.MissedAll, Limit: 4})
 		time.Sleep(21 * minute)
@@ -255,12 +259,12 @@ func TestChangesKeepThePlace(t *testing.T) {
 		s.put(schedule.Definition{Name: "e", Every: 10 * minute, Job: other})
 		time.Sleep(10 * minute)
 		want(t, "every", s.ticks("e"), "[12:46:00 12:56:00]")
-	}))
+	})
 }
 
 func TestRevisionsAreKept(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		d := schedule.Definition{Name: "s", Every: minute, Job: schedule.Template{Queue: "q", Kind: "k"}}
 		v, created, err := s.Put(t.Context(), d, 0)
@@ -278,12 +282,12 @@ func TestRevisionsAreKept(t *testing.T) {
 		want(t, "deleted", forebay.CodeOf(err), forebay.CodeNotFound)
 		time.Sleep(5 * minute)
 		want(t, "jobs of a deleted one", len(s.jobs("s")), 0)
-	}))
+	})
 }
 
 func TestRunNow(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := begin(t)
 		s.put(schedule.Definition{Name: "s", Cron: "0 * * * *", Overlap: schedule.OverlapSkip, Limit: 1, Paused: true})
 		job := must[string](t)(s.RunNow(t.Context(), "s", "x"))
@@ -303,12 +307,12 @@ func TestRunNow(t *testing.T) {
 		want(t, "ticks", s.ticks("s"), "[14:00:00]")
 		_, err = s.RunNow(t.Context(), "none", "")
 		want(t, "none", forebay.CodeOf(err), forebay.CodeNotFound)
-	}))
+	})
 }
 
 func TestRunEndsWhereSchedulesCannotBeKept(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, noon(func(t *testing.T) {
+	noon(t, func(t *testing.T) {
 		s := &stand{t: t}
 		s.open()
 		s.stop()
@@ -318,5 +322,5 @@ func TestRunEndsWhereSchedulesCannotBeKept(t *testing.T) {
 		err := s.Run(context.Background())
 		want(t, "Run", forebay.CodeOf(err), forebay.CodeUnsupported)
 		s.broker.Close()
-	}))
+	})
 }

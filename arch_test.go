@@ -59,6 +59,7 @@ var imports = []importRule{
 	{"monitor", []string{".", "engine", "event", "badrow", "broker", "worker", "ingest", "sink"}, "it watches the parts; none of them knows it"},
 	{"api", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "monitor", "filter", "stream", "schedule", "estimate"}, "it shows what the parts know, of any engine and any sink"},
 	{"api/*", []string{".", "engine", "event", "keyring", "badrow", "broker", "ingest", "monitor", "api"}, "as api"},
+	{"sqsapi/queue", []string{".", "engine"}, "what SQS means, on any engine; it knows no protocol"},
 	{"internal/pgtest", nil, "a PostgreSQL for tests, of any package"},
 	{"internal/*", []string{"."}, "private parts that several packages share"},
 	{"internal/pgtest/*", []string{"internal/pgtest"}, "its command"},

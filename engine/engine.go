@@ -29,7 +29,9 @@
 //     its message. A late one gets lease_lost and changes nothing. A receipt that
 //     settles twice gets lease_lost the second time.
 //  4. No delivery is lost. A lease that runs out returns the message to waiting by
-//     itself. Restarting an engine whose leases are local frees them at once.
+//     itself. Restarting an engine whose leases are local frees them at once, but
+//     those that were asked to be kept (Receive.Kept): they hold on, with the same
+//     receipts, until they end, while groups and limits count them.
 //  5. A deploy is not a failure. Release charges nothing: no attempt, and the
 //     hand-out is given back, so that neither deploys nor snoozes make a message
 //     poison. An expired lease and a crash charge no attempt, but their hand-out
@@ -38,9 +40,11 @@
 //  6. Order. Messages of one group are handed out strictly in the order in which
 //     they were sent, one batch at a time: while one is active, or waits for its
 //     retry, later ones of the group stay. One Receive may hand out several of a
-//     group, in order. Without groups order is best effort: priority, then age. A
-//     message of level p counts as Ageing×p younger than it is, so that waiting
-//     outweighs priority in the end.
+//     group, in order. Each of them has a lease of its own: one that waits again is
+//     handed out again when nothing before it in its group is active, also while
+//     those after it still are. Without groups order is best effort: priority, then
+//     age. A message of level p counts as Ageing×p younger than it is, so that
+//     waiting outweighs priority in the end.
 //  7. Limits at the claim. At most so many active, and at most so many starts a
 //     second, per queue and per limit key, are handed out. "In use" is counted from
 //     live leases. A limited message waits; nothing fails and nobody spins.
@@ -95,7 +99,10 @@ type Engine interface {
 	// message stays leased.
 	Receive(ctx context.Context, r Receive) ([]forebay.Delivery, error)
 
-	// Extend sets leases to end lease from now. A nil entry means done.
+	// Extend sets leases to end lease from now, MinLease to MaxLease. 0 ends them now,
+	// as if their time had run out: the messages wait again when it returns, their
+	// hand-outs count, no attempt is charged, and the receipts are void. A nil entry
+	// means done.
 	Extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error)
 
 	// Settle ends deliveries. A nil entry means done, durably.
@@ -116,6 +123,13 @@ type Receive struct {
 	Max   int           // 1 to MaxReceive
 	Wait  time.Duration // 0: do not wait
 	Lease time.Duration // 0: forebay.DefaultLease
+
+	// Kept leases outlive the engine: after a restart, also one by SIGKILL, they and
+	// their receipts are live until their time, as last extended, has come by the wall
+	// clock. The end of the machine may still end them early. If the lease cannot be
+	// stored, Receive gives the store's error and hands out nothing. An engine whose
+	// leases cannot be kept refuses with CodeUnsupported.
+	Kept bool
 }
 
 // As finds an optional ability of an engine, also through wrappers that have an

@@ -46,6 +46,7 @@ const (
 	WhereDead    Where = "dead"
 	WhereDone    Where = "done"    // acked; told while its dedup record lives
 	WhereUnknown Where = "unknown" // never seen, or forgotten
+	WhereGone    Where = "gone"    // acked, dead or dropped: all that a receipt can tell (Late)
 )
 
 // Location is what an engine knows of one message.

@@ -15,6 +15,8 @@ type settingsFlags struct {
 	Data     string   `placeholder:"DIR" help:"Data folder (setting data.dir; default: data)."`
 	Listen   string   `placeholder:"ADDR" help:"host:port or a port (setting server.listen; default: 127.0.0.1:8080)."`
 	Insecure bool     `help:"Allow listening beyond loopback without keys (setting server.insecure)."`
+	Roles    string   `placeholder:"LIST" help:"What this server does: some of ingest,api,worker,console (setting server.roles; default: all)."`
+	SQS      string   `name:"sqs-listen" placeholder:"ADDR" help:"host:port of the SQS endpoint, or off (setting sqsApi.listen; default: 127.0.0.1:9324)."`
 	Set      []string `sep:"none" placeholder:"KEY=VALUE" help:"Any other setting, by its name in the file; may be repeated."`
 }
 
@@ -32,6 +34,12 @@ func (f settingsFlags) load(p *program) (*config.Settings, error) {
 	}
 	if f.Listen != "" {
 		flags = append(flags, config.Flag{Name: "--listen", Key: "server.listen", Value: f.Listen})
+	}
+	if f.Roles != "" {
+		flags = append(flags, config.Flag{Name: "--roles", Key: "server.roles", Value: f.Roles})
+	}
+	if f.SQS != "" {
+		flags = append(flags, config.Flag{Name: "--sqs-listen", Key: "sqsApi.listen", Value: f.SQS})
 	}
 	if f.Insecure {
 		flags = append(flags, config.Flag{Name: "--insecure", Key: "server.insecure", Value: strconv.FormatBool(true)})

@@ -17,6 +17,7 @@ func (s *Settings) finish() Problems {
 		s.Queues[name] = *one.queue
 	}
 	problems = append(problems, s.finishTasks()...)
+	problems = append(problems, s.finishSQS()...)
 	if in := s.Ingest; in.MaxEvent > in.MaxDecoded {
 		one, _ := s.find("ingest.maxEvent")
 		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})

@@ -30,6 +30,10 @@ type Settings struct {
 	Webhooks Webhooks
 	Alerts   Alerts
 
+	SQS       SQS
+	SQSAPI    SQSAPI
+	SQSQueues map[string]SQSQueue // by name
+
 	all []*setting // in the order of the documentation
 }
 
@@ -40,6 +44,7 @@ type Server struct {
 	Insecure  bool
 	Grace     time.Duration
 	Drain     time.Duration
+	Roles     []string
 }
 
 // Data settings: the folder that holds everything.
@@ -111,7 +116,7 @@ const (
 )
 
 func newSettings() *Settings {
-	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}}
+	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}, SQSQueues: map[string]SQSQueue{}}
 	s.all = append(s.all, s.serverTable()...)
 	s.all = append(s.all, s.dataTable()...)
 	s.all = append(s.all, s.ingestTable()...)
@@ -119,6 +124,7 @@ func newSettings() *Settings {
 	s.all = append(s.all, s.logTable()...)
 	s.all = append(s.all, s.taskTable()...)
 	s.all = append(s.all, s.notifyTable()...)
+	s.all = append(s.all, s.sqsTable()...)
 	s.all = append(s.all, queueTable(DefaultQueue)...)
 	return s
 }
@@ -136,6 +142,8 @@ func (s *Settings) serverTable() []*setting {
 			doc: "After SIGTERM, how long new requests are still taken while /readyz already answers 503."},
 		{key: "server.drain", value: duration(&v.Drain, 20*time.Second, 100*time.Millisecond, time.Hour),
 			doc: "After that, how long running requests and batches may take to finish before they are cancelled."},
+		{key: "server.roles", value: roles(&v.Roles),
+			doc: "What this server does. Less than all needs a queue that servers share (sqs.url)."},
 
 		{key: "data.dir", env: "FOREBAY_DATA", value: text(&d.Dir, "data", 1024),
 			doc: "The folder that holds the queue, the events without a database, the rejected rows and the keys."},

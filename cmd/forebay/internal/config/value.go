@@ -24,6 +24,8 @@ type setting struct {
 	queue   *Queue   // set for queues.<name>.*
 	handler *Handler // handlers.<kind>.*
 	report  *Report  // reports.<name>.*
+
+	sqsQueue *SQSQueue // sqsQueues.<name>.*
 }
 
 // value parses and shows the value of one setting.

@@ -84,6 +84,12 @@ func (c *Client) Purge(ctx context.Context, queue string) (v Purged, err error) 
 	return v, c.call(ctx, http.MethodPost, queuePathOf(queue)+"/purge", Purge{Confirm: queue}, &v)
 }
 
+// Peek looks at messages of a queue without a hand-out; after is Next of the page
+// before, or empty.
+func (c *Client) Peek(ctx context.Context, queue, after string, limit int) (v PeekList, err error) {
+	return v, c.call(ctx, http.MethodGet, queuePathOf(queue)+"/messages"+query("after", after, "limit", number(int64(limit))), nil, &v)
+}
+
 // Dead lists dead letters, newest first; before is Next of the page before, or 0.
 func (c *Client) Dead(ctx context.Context, f DeadFilter, before int64, limit int) (v DeadList, err error) {
 	q := query("queue", f.Queue, "id", f.ID, "code", f.Code, "before", number(before), "limit", number(int64(limit)))

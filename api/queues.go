@@ -94,6 +94,7 @@ func (a *API) queueRoutes(h huma.API) {
 		}) (*answer[Limits], error) {
 			return reply(a.changeLimits(ctx, in.Name, func(l *engine.QueueLimits) { *l = in.Body.engine() }))
 		})
+	a.peekRoute(h)
 	huma.Register(h, operation(http.MethodPost, "/api/queues/{name}/purge", "purge-queue", "Drop all messages of a queue that are not active"),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name" maxLength:"80"`

@@ -19,6 +19,7 @@ type abilities struct {
 	lister  engine.JobLister
 	history engine.History
 	docs    engine.Documents
+	peeker  engine.Peeker
 }
 
 func findAbilities(e engine.Engine) abilities {
@@ -33,6 +34,7 @@ func findAbilities(e engine.Engine) abilities {
 	a.lister, _ = engine.As[engine.JobLister](e)
 	a.history, _ = engine.As[engine.History](e)
 	a.docs, _ = engine.As[engine.Documents](e)
+	a.peeker, _ = engine.As[engine.Peeker](e)
 	return a
 }
 

@@ -15,6 +15,7 @@ type queuesCmd struct {
 	Resume queuesResumeCmd `cmd:"" help:"Hand out again."`
 	Limit  queuesLimitCmd  `cmd:"" help:"Show or set how much is handed out."`
 	Drain  queuesDrainCmd  `cmd:"" help:"Wait until a queue is empty."`
+	Peek   queuesPeekCmd   `cmd:"" help:"Look at messages without handing them out."`
 }
 
 type queuesLsCmd struct {

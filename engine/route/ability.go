@@ -14,6 +14,7 @@ import (
 var (
 	_ engine.Checker = (*Engine)(nil)
 	_ engine.Limiter = (*Engine)(nil)
+	_ engine.Peeker  = (*Engine)(nil)
 	_ engine.Purger  = (*Engine)(nil)
 )
 
@@ -62,4 +63,13 @@ func (e *Engine) Purge(ctx context.Context, queue string) (int64, error) {
 		return 0, err
 	}
 	return able.Purge(ctx, queue)
+}
+
+// Peek asks the engine that keeps the queue.
+func (e *Engine) Peek(ctx context.Context, q engine.PeekQuery) (engine.PeekPage, error) {
+	able, err := of[engine.Peeker](e, q.Queue, "show its messages without handing them out")
+	if err != nil {
+		return engine.PeekPage{}, err
+	}
+	return able.Peek(ctx, q)
 }

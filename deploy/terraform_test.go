@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func reference(v hcl.Traversal) string {
 		}
 	}
 	switch {
-	case words[0] == "each" || words[0] == "statement": // of for_each and dynamic
+	case slices.Contains([]string{"each", "statement", "string", "number", "bool"}, words[0]): // of for_each and dynamic; types
 		return ""
 	case words[0] == "data" && len(words) >= 3:
 		return strings.Join(words[:3], ".")

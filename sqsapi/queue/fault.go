@@ -50,6 +50,12 @@ var faults = map[string]struct {
 	"InvalidSecurity":                   {"InvalidSecurity", 403},
 	"InvalidParameterValueException":    {"InvalidParameterValue", 400},
 	"MissingRequiredParameterException": {"MissingParameter", 400},
+	"AccessDenied":                      {"AccessDenied", 403},
+	"InvalidClientTokenId":              {"InvalidClientTokenId", 403},
+	"MissingAuthenticationToken":        {"MissingAuthenticationToken", 403},
+	"SignatureDoesNotMatch":             {"SignatureDoesNotMatch", 403},
+	"RequestEntityTooLarge":             {"RequestEntityTooLarge", 413},
+	"RequestTimeout":                    {"RequestTimeout", 408},
 	"InternalFailure":                   {"InternalFailure", 500},
 	"ServiceUnavailable":                {"ServiceUnavailable", 503},
 }

@@ -3,6 +3,7 @@ package queue
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -11,7 +12,7 @@ import (
 
 // Config of a Service.
 type Config struct {
-	Engine  engine.Engine    // it must keep documents
+	Engine  engine.Engine    // it must have the abilities Documents and Late, and keep leases
 	Account string           // in ARNs and URLs; default 000000000000
 	Region  string           // in ARNs; default us-east-1
 	Wide    bool             // limits of the engine instead of those of AWS; see limits.go
@@ -22,13 +23,31 @@ type Config struct {
 // Service answers the 23 actions. Its methods may be called concurrently; their
 // errors are a *Fault, or that of an ended context.
 type Service struct {
-	cfg Config
+	cfg        Config
+	limits     limits
+	attributes []attribute // of queues
+	engine     engine.Engine
+	docs       engine.Documents
+	late       engine.Late
+	key        []byte // of receipt handles
+
+	mu     sync.Mutex
+	queues map[string]*queue // by name
 }
+
+// startTimeout bounds what New asks of the engine.
+const startTimeout = 30 * time.Second
 
 // New makes a Service on an engine.
 func New(cfg Config) (*Service, error) {
 	if cfg.Engine == nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "sqsapi/queue", "an engine is needed")
+	}
+	if cfg.Account == "" {
+		cfg.Account = "000000000000"
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1"
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -36,7 +55,24 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Service{cfg: cfg}, nil
+	s := &Service{cfg: cfg, limits: limitsOf(cfg.Wide), attributes: attributes(), engine: cfg.Engine, queues: map[string]*queue{}}
+	var hasDocs, hasLate bool
+	s.docs, hasDocs = engine.As[engine.Documents](cfg.Engine)
+	s.late, hasLate = engine.As[engine.Late](cfg.Engine)
+	if !hasLate {
+		s.late, hasLate = fenced{cfg.Engine}, true
+	}
+	if !hasDocs || !hasLate {
+		return nil, forebay.Errorf(forebay.CodeUnsupported, "sqsapi/queue",
+			"the engine cannot speak SQS: it has to keep documents and to act by late receipts")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	var err error
+	if s.key, err = s.secret(ctx); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 // Run does what has no caller: it removes messages whose retention is over and works
@@ -45,6 +81,13 @@ func (s *Service) Run(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
+
+// live is what is known of a queue in this process only.
+type live struct {
+	life string
+}
+
+func newLive(life string) *live { return &live{life: life} }
 
 // callerKey is the key of WithCaller.
 type callerKey struct{}

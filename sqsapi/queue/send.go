@@ -1,0 +1,178 @@
+package queue
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/forebayhq/forebay"
+)
+
+// SendMessage sends one message.
+func (s *Service) SendMessage(ctx context.Context, in SendInput) (SendOutput, error) {
+	q, err := s.find(ctx, in.QueueUrl)
+	if err != nil {
+		return SendOutput{}, err
+	}
+	m, out, err := s.prepare(ctx, q, &in, newIDs(1)[0])
+	if err != nil {
+		return SendOutput{}, err
+	}
+	results, err := s.store(ctx, q, []forebay.Message{m})
+	if err != nil {
+		return SendOutput{}, err
+	}
+	if err := results[0].Err; err != nil {
+		return SendOutput{}, s.failed(ctx, err)
+	}
+	out.MessageId, out.SequenceNumber = splitID(results[0].ID)
+	return out, nil
+}
+
+// SendMessageBatch sends several; each is told of by itself.
+func (s *Service) SendMessageBatch(ctx context.Context, in SendBatchInput) (SendBatchOutput, error) {
+	var all SendBatchOutput
+	q, err := s.find(ctx, in.QueueUrl)
+	if err != nil {
+		return all, err
+	}
+	if err := s.checkEntries("SendMessageBatchRequestEntry", len(in.Entries), func(i int) string { return in.Entries[i].ID }); err != nil {
+		return all, err
+	}
+	if err := s.checkSum(in.Entries); err != nil {
+		return all, err
+	}
+	n := len(in.Entries)
+	ids, msgs := newIDs(n), make([]forebay.Message, 0, n)
+	all.Successful = make([]SendOutput, 0, n)
+	for i := range in.Entries {
+		e := &in.Entries[i]
+		m, out, err := s.prepare(ctx, q, e, ids[i])
+		if err != nil {
+			all.Failed = append(all.Failed, failedEntry(e.ID, asBatch(err)))
+			continue
+		}
+		out.ID = e.ID
+		msgs, all.Successful = append(msgs, m), append(all.Successful, out)
+	}
+	if len(msgs) == 0 {
+		return all, nil
+	}
+	results, err := s.store(ctx, q, msgs)
+	if err != nil {
+		return SendBatchOutput{}, err
+	}
+	sent := all.Successful
+	all.Successful = sent[:0]
+	for i, r := range results {
+		if r.Err != nil {
+			all.Failed = append(all.Failed, failedEntry(sent[i].ID, s.failed(ctx, r.Err)))
+			continue
+		}
+		sent[i].MessageId, sent[i].SequenceNumber = splitID(r.ID)
+		all.Successful = append(all.Successful, sent[i])
+	}
+	return all, nil
+}
+
+// asBatch is what a batch says where a single call says that a group id is missing.
+func asBatch(err error) error {
+	if f, is := err.(*Fault); is && f.Shape == "MissingRequiredParameterException" && strings.Contains(f.Message, "MessageGroupId") {
+		return invalidValue("%s", f.Message)
+	}
+	return err
+}
+
+// checkSum refuses a batch that is too long in all.
+func (s *Service) checkSum(entries []SendInput) error {
+	sum := 0
+	for i := range entries {
+		sum += len(entries[i].MessageBody)
+		for name, a := range entries[i].MessageAttributes {
+			sum += len(name) + len(a.DataType) + len(a.BinaryValue)
+			if a.StringValue != nil {
+				sum += len(*a.StringValue)
+			}
+		}
+	}
+	if sum > s.limits.bytes {
+		return fault("BatchRequestTooLong", "Batch requests cannot be longer than %d bytes. You have sent %d bytes.", s.limits.bytes, sum)
+	}
+	return nil
+}
+
+// prepare makes a message of what is sent, and the answer but for its id.
+func (s *Service) prepare(ctx context.Context, q *queue, in *SendInput, id string) (m forebay.Message, out SendOutput, err error) {
+	if in.MessageBody == "" {
+		return m, out, missing("MessageBody")
+	}
+	size, err := checkAttributes(in.MessageAttributes)
+	if err != nil {
+		return m, out, err
+	}
+	if size += len(in.MessageBody); size > q.maxBytes {
+		return m, out, invalidValue("One or more parameters are invalid. Reason: Message must be shorter than %d bytes.", q.maxBytes)
+	}
+	if err := checkText(in.MessageBody); err != nil {
+		return m, out, err
+	}
+	trace, err := checkSystem(in.SystemAttributes)
+	if err != nil {
+		return m, out, err
+	}
+	m = forebay.Message{ID: id, Queue: q.name, DedupWindow: time.Millisecond}
+	if err := s.route(q, in, &m); err != nil {
+		return m, out, err
+	}
+	pack(&m, in.MessageBody, in.MessageAttributes)
+	if trace != "" {
+		header(&m, headTrace, trace)
+	}
+	if caller := callerOf(ctx); caller != "" {
+		header(&m, headSender, caller)
+	}
+	out = SendOutput{MD5OfBody: hexMD5([]byte(in.MessageBody)), MD5OfAttributes: attributesMD5(in.MessageAttributes), MD5OfSystem: attributesMD5(in.SystemAttributes)}
+	return m, out, nil
+}
+
+// route sets when a message may be received, and what its group and dedup id mean.
+func (s *Service) route(q *queue, in *SendInput, m *forebay.Message) error {
+	delay := q.delay
+	if d := in.DelaySeconds; d != nil {
+		switch {
+		case *d < 0 || *d > s.limits.delay:
+			return badValue("DelaySeconds", *d, "DelaySeconds must be >= 0 and <= "+itoa(s.limits.delay)+".")
+		case q.fifo && *d > 0:
+			return badValue("DelaySeconds", *d, "The request include parameter that is not valid for this queue type.")
+		case !q.fifo:
+			delay = time.Duration(*d) * time.Second
+		}
+	}
+	if delay > 0 {
+		m.NotBefore = s.cfg.Now().Add(delay)
+	}
+	if in.MessageGroupId != nil {
+		if err := checkToken("MessageGroupId", *in.MessageGroupId); err != nil {
+			return err
+		}
+	}
+	if q.fifo {
+		return s.routeFifo(q, in, m)
+	}
+	if in.MessageDeduplicationId != nil {
+		return badValue("MessageDeduplicationId", *in.MessageDeduplicationId, "The request include parameter that is not valid for this queue type.")
+	}
+	if in.MessageGroupId != nil {
+		m.LimitKey = *in.MessageGroupId
+	}
+	return nil
+}
+
+// store gives messages to the engine.
+func (s *Service) store(ctx context.Context, q *queue, msgs []forebay.Message) ([]forebay.SendResult, error) {
+	results, err := s.engine.Send(ctx, msgs)
+	if err != nil {
+		return nil, s.failed(ctx, err)
+	}
+	return results, nil
+}

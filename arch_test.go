@@ -60,6 +60,8 @@ var imports = []importRule{
 	{"api", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "monitor", "filter", "stream", "schedule", "estimate"}, "it shows what the parts know, of any engine and any sink"},
 	{"api/*", []string{".", "engine", "event", "keyring", "badrow", "broker", "ingest", "monitor", "api"}, "as api"},
 	{"sqsapi/queue", []string{".", "engine"}, "what SQS means, on any engine; it knows no protocol"},
+	{"sqsapi/sign", []string{"."}, "signatures and keys; what they open is the front's business"},
+	{"sqsapi", []string{".", "sqsapi/queue", "sqsapi/sign"}, "the two protocols; it knows no engine"},
 	{"internal/pgtest", nil, "a PostgreSQL for tests, of any package"},
 	{"internal/*", []string{"."}, "private parts that several packages share"},
 	{"internal/pgtest/*", []string{"internal/pgtest"}, "its command"},

@@ -69,8 +69,10 @@ type Config struct {
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
-	Schedules *schedule.Scheduler // nil: there are none here
-	Receipts  *Receipts           // as others of this process give them out too; nil: its own
+	Schedules  *schedule.Scheduler // nil: there are none here
+	AccessKeys AccessKeys          // of SQS clients; nil: there are none here
+
+	Receipts *Receipts // as others of this process give them out too; nil: its own
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
 	Loopback bool   // the listener is reachable from this machine only
@@ -104,6 +106,9 @@ func New(cfg Config) (*API, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.AccessKeys == nil {
+		cfg.AccessKeys = noAccessKeys{}
 	}
 	if cfg.Receipts == nil {
 		cfg.Receipts = NewReceipts()
@@ -162,6 +167,7 @@ func (a *API) routes() ([]byte, error) {
 	a.deadRoutes(h)
 	a.badRoutes(h)
 	a.keyRoutes(h)
+	a.accessKeyRoutes(h)
 	a.eventRoutes(h)
 	a.overviewRoutes(h)
 	a.addRoutes(h)

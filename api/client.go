@@ -153,6 +153,22 @@ func (c *Client) RevokeKey(ctx context.Context, id string) (v Key, err error) {
 	return v, c.call(ctx, http.MethodDelete, "/api/keys/"+url.PathEscape(id), nil, &v)
 }
 
+// AccessKeys lists the keys that SQS clients sign with.
+func (c *Client) AccessKeys(ctx context.Context) ([]AccessKey, error) {
+	var v AccessKeyList
+	return v.Items, c.call(ctx, http.MethodGet, "/api/sqs/keys", nil, &v)
+}
+
+// AddAccessKey adds one and gives its secret, this once.
+func (c *Client) AddAccessKey(ctx context.Context, k NewAccessKey) (v AddedAccessKey, err error) {
+	return v, c.call(ctx, http.MethodPost, "/api/sqs/keys", k, &v)
+}
+
+// RevokeAccessKey ends one at once.
+func (c *Client) RevokeAccessKey(ctx context.Context, id string) (v AccessKey, err error) {
+	return v, c.call(ctx, http.MethodDelete, "/api/sqs/keys/"+url.PathEscape(id), nil, &v)
+}
+
 func queuePathOf(name string) string { return "/api/queues/" + url.PathEscape(name) }
 
 // number writes n, and 0 as "not said".

@@ -16,6 +16,8 @@ func leaseCases() []testCase {
 		{name: "lease/an expired receipt is void before it is handed out again", invariants: []int{3}, run: leaseExpiredReceipt},
 		{name: "lease/extend answers per item", invariants: []int{3, 8}, run: leaseExtendMixed},
 		{name: "lease/bounds of extend", invariants: []int{8}, run: leaseBounds},
+		{name: "lease/ended by its consumer, the hand-out counts", invariants: []int{3, 4, 5}, run: leaseEnded},
+		{name: "lease/its end wakes a receiver", invariants: []int{4, 11}, run: leaseEndWakes},
 		{name: "lease/all of a batch end by themselves", invariants: []int{4}, run: leaseBatch},
 	}
 }
@@ -117,7 +119,7 @@ func leaseExtendMixed(v *env) {
 func leaseBounds(v *env) {
 	v.put("a")
 	d := v.one("a")
-	for _, lease := range []time.Duration{-1, 0, engine.MinLease - 1, engine.MaxLease + time.Second} {
+	for _, lease := range []time.Duration{-1, 1, engine.MinLease - 1, engine.MaxLease + time.Second} {
 		errs, err := v.e.Extend(v.ctx, []forebay.Receipt{d.Receipt}, lease)
 		if err == nil && len(errs) == 1 {
 			err = errs[0]
@@ -128,6 +130,38 @@ func leaseBounds(v *env) {
 	}
 	v.none()
 	v.ack(d)
+}
+
+func leaseEnded(v *env) {
+	v.put("a", "b", "c")
+	ds := v.take(3)
+	v.codes(v.extend(0, ds[0].Receipt, ds[2].Receipt, "no receipt"), "", "", forebay.CodeLeaseLost)
+	v.counts(testQueue, 2, 1, 0, 0)
+	v.codes(v.settle(acks(ds[:1])...), forebay.CodeLeaseLost)
+	v.codes(v.extend(v.lease(), ds[2].Receipt), forebay.CodeLeaseLost)
+	again := v.take(10)
+	v.wantSet(again, "a", "c")
+	for _, d := range again {
+		if d.Deliveries != 2 || d.Attempt != 1 {
+			v.failf("after its lease was ended: %+v, want delivery 2, attempt 1", d)
+		}
+	}
+	v.ack(append(again, ds[1])...)
+}
+
+func leaseEndWakes(v *env) {
+	v.put("a")
+	d := v.one("a")
+	start := time.Now()
+	wait := v.afterAWhile(func() {
+		if errs, err := v.e.Extend(v.ctx, receiptsOf([]forebay.Delivery{d}), 0); err != nil || errs[0] != nil {
+			v.Errorf("extend: %v, %v", errs, err)
+		}
+	})
+	ds := v.receive(engine.Receive{Queue: testQueue, Max: 1, Wait: 60 * v.unit, Lease: v.lease()})
+	wait()
+	v.want(ds, "a")
+	v.exactly("a wait for the end of a lease", time.Since(start), v.unit)
 }
 
 func leaseBatch(v *env) {

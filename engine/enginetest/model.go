@@ -110,7 +110,7 @@ func (e *Model) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delive
 		if err != nil {
 			return nil, err
 		}
-		ds := e.claim(r.Queue, r.Max, lease, now)
+		ds := e.claim(r, lease, now)
 		changed, look := e.changed, e.lookAgain(r.Queue, now)
 		e.mu.Unlock()
 		if len(ds) > 0 || !now.Before(end) {
@@ -129,17 +129,18 @@ func (e *Model) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delive
 	}
 }
 
-func (e *Model) claim(queue string, limit int, lease time.Duration, now time.Time) []forebay.Delivery {
+func (e *Model) claim(r engine.Receive, lease time.Duration, now time.Time) []forebay.Delivery {
 	var batch []*entry
 	var ds []forebay.Delivery
-	for len(batch) < limit {
-		best := e.o.next(queue, batch, now)
+	for len(batch) < r.Max {
+		best := e.o.next(r.Queue, batch, now)
 		if best == nil {
 			break
 		}
 		e.receipt++
 		batch = append(batch, best)
 		ds = append(ds, e.o.lease(best, forebay.Receipt(fmt.Sprint("r", e.receipt)), now.Add(lease), now))
+		best.kept = r.Kept
 	}
 	return ds
 }
@@ -186,8 +187,8 @@ func (o *oracle) untilToken(queue, key string, r engine.Rate, now time.Time) tim
 }
 
 func (e *Model) Extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error) {
-	if lease < engine.MinLease || lease > engine.MaxLease {
-		return nil, fail(forebay.CodeInvalid, "a lease of %v is out of bounds", lease)
+	if err := checkExtend(lease); err != nil {
+		return nil, err
 	}
 	now, err := e.enter(ctx)
 	if err != nil {
@@ -205,6 +206,13 @@ func (e *Model) Extend(ctx context.Context, receipts []forebay.Receipt, lease ti
 	}
 	e.wake() // a lease may have become shorter
 	return errs, nil
+}
+
+func checkExtend(lease time.Duration) error {
+	if lease != 0 && lease < engine.MinLease || lease > engine.MaxLease {
+		return fail(forebay.CodeInvalid, "a lease of %v is out of bounds", lease)
+	}
+	return nil
 }
 
 func (e *Model) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, error) {

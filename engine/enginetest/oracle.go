@@ -25,6 +25,7 @@ type oracle struct {
 	limits  map[string]engine.QueueLimits
 	buckets map[string]*bucket // by queue, and by queue and limit key
 	counts  map[string]*forebay.QueueStats
+	owners  map[forebay.Receipt]*entry // of all receipts ever given
 	docs    map[docName]engine.Document
 	rev     int64 // the last one of a document
 	ledger
@@ -38,6 +39,8 @@ type entry struct {
 	due        time.Time // not handed out before
 	receipt    forebay.Receipt
 	until      time.Time // of the lease; with an empty receipt there is none
+	kept       bool      // the lease outlives the engine
+	moved      bool      // its earlier receipts may lead nowhere
 	attempts   int       // failed
 	deliveries int
 	failures   []forebay.Cause
@@ -71,6 +74,7 @@ func newOracle() *oracle {
 		limits:  make(map[string]engine.QueueLimits),
 		buckets: make(map[string]*bucket),
 		counts:  make(map[string]*forebay.QueueStats),
+		owners:  make(map[forebay.Receipt]*entry),
 		docs:    make(map[docName]engine.Document),
 		ledger:  newLedger(),
 	}
@@ -198,7 +202,7 @@ func (o *oracle) free(e *entry, batch []*entry, now time.Time) bool {
 			e.msg.Group != "" && slices.Contains(batch, other) { // without a name they come one at a time
 			continue
 		}
-		if other.seq < e.seq || other.active(now) {
+		if other.seq < e.seq || e.msg.Group == "" && other.active(now) {
 			return false
 		}
 	}
@@ -283,7 +287,8 @@ func (o *oracle) lease(e *entry, receipt forebay.Receipt, until, now time.Time) 
 	if e.msg.LimitKey != "" {
 		o.spend(e.msg.Queue, e.msg.LimitKey, l.KeyRate, now)
 	}
-	e.receipt, e.until = receipt, until
+	e.receipt, e.until, e.kept = receipt, until, false
+	o.owners[receipt] = e
 	e.deliveries++
 	o.turn++
 	o.turns[turnName(&e.msg)] = o.turn
@@ -405,9 +410,13 @@ func (o *oracle) purge(queue string, now time.Time) int64 {
 	return int64(len(gone))
 }
 
-// restart frees all leases, and counts from zero what counts since the opening.
+// restart frees all leases that are not kept, and counts from zero what counts since
+// the opening.
 func (o *oracle) restart(now time.Time) {
 	for _, e := range slices.Clone(o.entries) {
+		if e.kept && e.active(now) {
+			continue
+		}
 		if e.job() && e.receipt != "" {
 			o.lapse(e, now)
 		}

@@ -93,7 +93,7 @@ func (o *oracle) change(c engine.JobChange, now time.Time) error {
 		return fail(forebay.CodeInvalid, "job %q is of a group", c.ID)
 	}
 	if c.Priority != nil {
-		e.msg.Priority = *c.Priority
+		e.msg.Priority, e.moved = *c.Priority, true
 	}
 	if c.Payload != nil {
 		e.msg.Payload = bytes.Clone(c.Payload)

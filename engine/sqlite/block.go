@@ -19,6 +19,7 @@ type bitmap [blockMessages / 64]uint64
 
 func (m *bitmap) has(i int) bool { return m[i/64]&(1<<(i%64)) != 0 }
 func (m *bitmap) set(i int)      { m[i/64] |= 1 << (i % 64) }
+func (m *bitmap) unset(i int)    { m[i/64] &^= 1 << (i % 64) }
 
 func (m *bitmap) add(o *bitmap) {
 	for i := range m {
@@ -62,9 +63,10 @@ type block struct {
 	recs   [][2]int32 // where each body lies in data; 0,0: damaged
 
 	settled bitmap
-	skip    bitmap // not for the lane's cursor: without a group, and it has a row in again
+	skip    bitmap // not for the lane's cursor: it has a row in again and no group, or a loaded lease has it
 	noted   bitmap // of a group, so the cursor is to come to it, and it has a row in again
 	leased  int
+	holders []*lease      // that have some of it, ended ones among them
 	pins    int           // transactions that are about to settle some of it
 	window  bool          // held by its lane
 	recent  *list.Element // held by the cache

@@ -154,32 +154,18 @@ func (l *loop) waits(job *liveJob, key int64, idx int) error {
 	}
 	job.q = l.queueOf(key)
 	job.ref = ref{key: key, idx: idx, ord: b.sentAt, sentAt: b.sentAt}
-	if b.leased > 0 {
-		switch it := l.holder(key, idx); {
-		case it != nil && it.state == itemLeased:
-			job.it, job.ref = it, it.ref
-			return nil
-		case it != nil: // this transaction lets it wait again
-			job.moving = true
-		}
+	switch _, it := l.holder(key, idx); {
+	case it != nil && it.state == itemLeased:
+		job.it, job.ref = it, it.ref
+		return nil
+	case it != nil: // this transaction lets it wait again
+		job.moving = true
 	}
 	r, err := l.kept(key, idx)
 	if r != nil {
 		job.ref = *r
 	}
 	return err
-}
-
-// holder finds a message among what is leased.
-func (l *loop) holder(key int64, idx int) *item {
-	for _, ls := range l.leases {
-		for i := range ls.items {
-			if it := &ls.items[i]; it.key == key && it.idx == idx && it.state != itemEnded {
-				return it
-			}
-		}
-	}
-	return nil
 }
 
 func errNotFinished() error {

@@ -10,7 +10,7 @@ import (
 func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 	room := min(w.max, q.allowance(l, t.now))
 	l.leaseID++ // also when it stays empty: groups remember who took from them
-	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, epoch: l.epoch, until: t.now + int64(w.lease)}}
+	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, start: l.opening, kept: w.kept, until: t.now + int64(w.lease)}}
 	var failure error // none if it took anything: the next claim meets it again
 	for failure == nil && c.room() && c.passed < passAtOnce && q.turn != nil {
 		failure = c.give(q.turn)
@@ -125,7 +125,7 @@ func (c *claim) fromLane(b *block, i int) error {
 			}
 		}
 		g := c.q.groupFor(group)
-		if r.due <= c.t.now && g.free(c.ls.id) && c.q.keyFree(key, c.t.now) {
+		if r.due <= c.t.now && g.free(c.ls.id, &r) && c.q.keyFree(key, c.t.now) {
 			c.join(g)
 			return c.take(r, b)
 		}
@@ -159,13 +159,17 @@ func (c *claim) fromReady(r *ref) error {
 	return c.take(*r, b)
 }
 
-// fromGroup takes the first messages of a group that nobody holds; where others
-// wait for their turn, only one.
+// fromGroup takes the first messages of a group, down to one that somebody holds;
+// where others wait for their turn, only one.
 func (c *claim) fromGroup(g *group, tn *tenant) error {
 	g.queued = false
 	c.join(g)
-	for len(g.pending) > 0 && c.room() && g.pending[0].due <= c.t.now && (g.active == 0 || tn.alone() && g.hash&oneAtATime == 0) {
+	one := !tn.alone() || g.hash&oneAtATime != 0
+	for had := len(c.ls.items); len(g.pending) > 0 && c.room() && !(one && len(c.ls.items) > had); {
 		r := g.pending[0]
+		if r.due > c.t.now || !g.open(r) {
+			return nil
+		}
 		if !c.q.keyFree(r.limitKey, c.t.now) {
 			c.passed++
 			return nil // endGroups lets the group wait for the key
@@ -199,7 +203,7 @@ func (c *claim) room() bool { return len(c.ls.items) < c.max && c.bytes < claimB
 // join makes the claim the holder of a group.
 func (c *claim) join(g *group) {
 	if g.by != c.ls.id {
-		g.by = c.ls.id
+		g.join(c.ls.id)
 		c.groups = append(c.groups, g)
 	}
 }
@@ -231,7 +235,7 @@ func (c *claim) take(r ref, b *block) error {
 	c.q.active++
 	c.q.bucket.take(c.q.limits.Rate, c.t.now)
 	if r.group != 0 {
-		c.q.groupFor(r.group).active++
+		c.q.groupFor(r.group).hold(&r)
 	}
 	c.q.startKey(c.l, r.limitKey, c.t.now)
 	c.ls.items = append(c.ls.items, item{ref: r, blk: b, until: c.ls.until, state: itemLeased})

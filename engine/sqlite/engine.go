@@ -54,6 +54,7 @@ type Engine struct {
 	requests chan request        // to the loop; closed by Close after the last call
 	room     *semaphore.Weighted // bytes of messages on their way to the loop, or to the disk
 	flusher  *flusher            // the loop's
+	sealer   sealer              // of receipts
 	recovery Recovery
 	stopping chan struct{} // closed when Close begins
 	stopped  chan struct{} // closed when the loop has ended
@@ -112,7 +113,7 @@ func Open(cfg Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.flusher = l.flusher
+	e.flusher, e.sealer = l.flusher, l.sealer
 	go l.run()
 	return e, nil
 }

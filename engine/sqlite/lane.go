@@ -62,6 +62,19 @@ func (tn *tenant) rest(l *loop) {
 	}
 }
 
+// passed tells whether the cursor of its lane has passed a message.
+func (tn *tenant) passed(key int64, idx int) bool {
+	n := tn.lane(key)
+	at := n.rested
+	if len(n.window) > 0 {
+		at = n.window[0].key
+	}
+	if at == 0 {
+		return key <= n.last
+	}
+	return key < at || key == at && idx < n.head
+}
+
 // inWindow tells whether the cursor's next message is in memory.
 func (n *lane) inWindow() bool {
 	head := n.head

@@ -44,7 +44,9 @@ func (tn *tenant) loadLater(l *loop) error {
 	tn.later.countAt = 0
 	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
 		WHERE queue = ? AND grp = 0 AND due = 0 ORDER BY due, key, idx`, func(s *sqlite.Stmt) error {
-		tn.pushReady(readRef(s))
+		if r := readRef(s); !l.isHeld(r) {
+			tn.pushReady(r)
+		}
 		return nil
 	}, tn.id)
 	if err != nil {

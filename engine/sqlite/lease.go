@@ -11,18 +11,26 @@ import (
 )
 
 // lease is one hand-out of one Receive. It is true in memory; the store has a row
-// of it so that a crash does not forget the deliveries.
+// of it so that a crash does not forget the deliveries, and of a kept one so that
+// the next start takes it up (kept.go).
 type lease struct {
 	id    int64
-	epoch string
+	start int64 // of the engine that gave it
 	q     *queue
 	items []item
 	until int64 // of the hand-out; each item has its own from then on
 	open  int   // items that are not ended
 	timer timer
 
-	stored   bool // it has a row
-	released bool // the row counts deliveries that were given back since
+	stored bool // it has a row
+	stale  bool // the row counts deliveries that were given back since, or has another time
+	kept   bool // it outlives the engine
+	loaded bool // it has: the cursors of lanes may not have come to its messages yet
+}
+
+// ticket is that of one item.
+func (ls *lease) ticket(i int) ticket {
+	return ticket{start: ls.start, lease: ls.id, at: i, key: ls.items[i].key, idx: ls.items[i].idx}
 }
 
 // holds tells whether any of its messages is still leased, and none is about to be settled.
@@ -50,14 +58,50 @@ const (
 	itemEnded
 )
 
-// hold makes a claim's lease live.
+// hold makes a lease live.
 func (l *loop) hold(t *tx, ls *lease) {
 	l.leases[ls.id] = ls
-	ls.open, ls.stored = len(ls.items), true
+	ls.open, ls.stored = 0, true
+	for i := range ls.items {
+		if it := &ls.items[i]; it.state == itemLeased {
+			ls.open++
+			it.blk.heldBy(ls)
+		}
+	}
 	ls.timer.fire = func(now int64) { l.expire(ls, now) }
 	l.timers.set(&ls.timer, ls.until)
 	t.extra = true
-	t.note(t.exec("INSERT INTO lease (id, items, at) VALUES (?, ?, ?)", ls.id, seal(ls.id, encodeLease(ls.items)), t.now))
+	t.note(t.exec("INSERT INTO lease (id, items, at) VALUES (?, ?, ?)", ls.id, ls.row(), t.now))
+}
+
+// row is a lease as it is stored.
+func (ls *lease) row() []byte {
+	if ls.kept {
+		return seal(^ls.id, encodeKept(ls))
+	}
+	return seal(ls.id, encodeLease(ls.items))
+}
+
+// claimed tells who claimed a lease whether it holds. A kept one that the store does
+// not have is given back, as if it had never been.
+func (l *loop) claimed(ls *lease, now int64, err error) error {
+	if err == nil || !ls.kept {
+		return nil
+	}
+	for i := range ls.items {
+		it := &ls.items[i]
+		switch {
+		case it.state != itemLeased:
+		case it.stopping() != nil:
+			it.until = now
+			l.timers.sooner(&ls.timer, now)
+		default:
+			back := it.ref
+			back.deliveries--
+			l.end(ls, it, &back, now)
+		}
+	}
+	return err
 }
 
 // writeLease brings the row of a lease up to date with what this transaction
@@ -67,8 +111,8 @@ func (t *tx) writeLease(ls *lease) error {
 	switch {
 	case !ls.holds():
 		return t.exec("DELETE FROM lease WHERE id = ?", ls.id)
-	case ls.released:
-		return t.exec("UPDATE lease SET items = ? WHERE id = ?", seal(ls.id, encodeLease(ls.items)), ls.id)
+	case ls.stale:
+		return t.exec("UPDATE lease SET items = ? WHERE id = ?", ls.row(), ls.id)
 	}
 	return nil
 }
@@ -133,10 +177,16 @@ func (l *loop) end(ls *lease, it *item, back *ref, now int64) {
 	var g *group
 	if it.group != 0 {
 		g = q.groupFor(it.group)
-		g.active--
+		g.endHold(&it.ref)
 	}
 	q.endKey(l, it.limitKey, now)
-	if back != nil {
+	switch {
+	case g != nil && ls.loaded && !q.tenantOf(it.key).passed(it.key, it.idx):
+		it.blk.skip.unset(it.idx)
+		if back != nil {
+			q.toLane(it.blk, back, now)
+		}
+	case back != nil:
 		q.returned(l, back, now)
 	}
 	if g != nil {
@@ -146,29 +196,80 @@ func (l *loop) end(ls *lease, it *item, back *ref, now int64) {
 	l.touch(q)
 }
 
-// Extend sets leases to end lease from now.
+// Extend sets leases to end lease from now; see engine.Engine.
 func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error) {
-	if err := checkLease(lease); err != nil {
+	if err := checkExtend(receipts, lease); err != nil {
 		return nil, err
 	}
-	if len(receipts) > engine.MaxReceive {
-		return nil, tooMany("receipts", engine.MaxReceive)
+	o := &extend{at: e.sealer.tickets(receipts), lease: lease, errs: make([]error, len(receipts))}
+	if err := e.submit(ctx, o); err != nil {
+		return nil, err
 	}
-	receipts = slices.Clone(receipts)
-	return ask(ctx, e, func(t *tx) ([]error, error) {
-		errs := make([]error, len(receipts))
-		for i, r := range receipts {
-			ls, it := t.l.held(r)
-			if it == nil {
-				errs[i] = errLeaseLost()
-				continue
-			}
-			it.until = t.now + int64(lease)
-			t.l.timers.sooner(&ls.timer, it.until)
-			errs[i] = it.stopping()
+	return o.errs, nil
+}
+
+func checkExtend(receipts []forebay.Receipt, lease time.Duration) error {
+	if len(receipts) > engine.MaxReceive {
+		return tooMany("receipts", engine.MaxReceive)
+	}
+	if lease == 0 {
+		return nil
+	}
+	return checkLease(lease)
+}
+
+// extend is the op of Extend.
+type extend struct {
+	change
+	at    []ticket
+	lease time.Duration
+	errs  []error
+	was   []extended
+}
+
+// extended is an item that has another end, and the one before.
+type extended struct {
+	it    *item
+	until int64
+}
+
+func (o *extend) size() int64 { return 64 }
+
+// durable is false: whether a lease was extended matters to who is still there.
+func (*extend) durable() bool { return false }
+
+func (o *extend) apply(t *tx) error {
+	o.was = o.was[:0]
+	for i, at := range o.at {
+		o.errs[i] = nil
+		if ls, it := t.l.held(at); it != nil {
+			o.errs[i] = o.one(t, ls, it)
+		} else {
+			o.errs[i] = errLeaseLost()
 		}
-		return errs, nil
-	})
+	}
+	return nil
+}
+
+// one sets the end of a lease at once, as if it were committed: nothing else of this
+// transaction goes by it. An end that is now is met by the next cycle's timers, before
+// whatever comes with it.
+func (o *extend) one(t *tx, ls *lease, it *item) error {
+	o.was = append(o.was, extended{it, it.until})
+	it.until = t.now + int64(o.lease)
+	t.l.timers.sooner(&ls.timer, it.until)
+	if ls.kept {
+		ls.stale = true
+		t.touch(ls)
+	}
+	return it.stopping()
+}
+
+func (o *extend) abort() {
+	for _, w := range slices.Backward(o.was) {
+		w.it.until = w.until
+	}
+	o.was = nil
 }
 
 func errLeaseLost() error {

@@ -41,7 +41,7 @@ func (t *tx) finishWaiting(job *liveJob, e *ending) (err error) {
 
 // leave takes a message that waits out of the store.
 func (t *tx) leave(r *ref) error {
-	b, err := t.l.block(r.key)
+	b, err := t.l.meta(r.key)
 	if err != nil || b == nil {
 		return err
 	}
@@ -64,6 +64,8 @@ func (o *leaving) publish(t *tx) {
 	gone := map[*queue]map[place]bool{}
 	for _, r := range o.refs {
 		switch r.state {
+		case stCompleted:
+			r.q.completed++
 		case stDead:
 			r.q.dead++
 		case stCancelled:

@@ -28,9 +28,8 @@ func (w *walk) blocks(keys []int64) (n int, err error) {
 	got, err := ask(w.ctx, w.e, func(t *tx) (slice, error) {
 		got := slice{now: t.now}
 		some := keys[:min(len(keys), sliceBlocks)]
-		leased := t.l.leasedIn(some)
 		for bytes := 0; got.n < len(some) && bytes < sliceReads; got.n++ {
-			b, err := t.l.liveBlock(some[got.n], leased[some[got.n]])
+			b, err := t.l.liveBlock(some[got.n])
 			if err != nil {
 				return got, err
 			}
@@ -87,29 +86,8 @@ func (w *walk) block(b *liveBlock, now int64) bool {
 	return true
 }
 
-// leasedIn tells what is leased of some blocks.
-func (l *loop) leasedIn(keys []int64) map[int64]*bitmap {
-	leased := map[int64]*bitmap{}
-	for _, key := range keys {
-		if b := l.blocks.byKey[key]; b != nil && b.leased > 0 {
-			leased[key] = new(bitmap)
-		}
-	}
-	if len(leased) == 0 {
-		return leased
-	}
-	for _, ls := range l.leases {
-		for i := range ls.items {
-			if m := leased[ls.items[i].key]; m != nil && ls.items[i].state != itemEnded {
-				m.set(ls.items[i].idx)
-			}
-		}
-	}
-	return leased
-}
-
 // liveBlock reads a block; nil: it is gone, or cannot be read.
-func (l *loop) liveBlock(key int64, leased *bitmap) (*liveBlock, error) {
+func (l *loop) liveBlock(key int64) (*liveBlock, error) {
 	q := l.queueOf(key)
 	b, err := l.blockData(key)
 	if q == nil || b == nil || err != nil {
@@ -127,9 +105,8 @@ func (l *loop) liveBlock(key int64, leased *bitmap) (*liveBlock, error) {
 			return nil, err
 		}
 	}
-	if leased != nil {
-		live.skip.add(leased)
-	}
+	leased := l.leasedOf(key)
+	live.skip.add(&leased)
 	err = l.db.each("SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started, failures FROM again WHERE key = ?", func(s *sqlite.Stmt) error {
 		if live.again == nil {
 			live.again = map[int]liveAgain{}

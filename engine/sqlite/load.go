@@ -3,7 +3,6 @@ package sqlite
 import (
 	"encoding/json"
 	"errors"
-	"strconv"
 
 	"zombiezen.com/go/sqlite"
 
@@ -14,8 +13,8 @@ import (
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.isMarked, l.loadMeta, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
-		l.loadParts, l.checkAgain, l.freeLeases, l.loadAgain, l.loadDead, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
+		l.isMarked, l.loadMeta, l.loadSealer, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
+		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -48,7 +47,7 @@ func (l *loop) loadMeta(t *tx) error {
 	if err != nil {
 		return err
 	}
-	l.epoch = strconv.FormatInt(epoch, 36)
+	l.opening = epoch
 	l.seq, err = l.db.int("SELECT value FROM meta WHERE name = 'seq'")
 	t.seq, l.seqKept = l.seq, l.seq-1 // the commit reserves new ones
 	return err
@@ -106,79 +105,6 @@ func (l *loop) loadParts(t *tx) error {
 		err = errors.Join(err, t.exec("DELETE FROM part WHERE key = ?", key), t.exec("DELETE FROM block WHERE key = ?", key))
 	}
 	return err
-}
-
-// freeLeases makes the messages wait again that a process held when it died.
-func (l *loop) freeLeases(t *tx) error {
-	var held []leaseItem
-	err := l.db.each("SELECT id, items, at FROM lease", func(s *sqlite.Stmt) error {
-		value, ok := unseal(s.ColumnInt64(0), columnBytes(s, 1))
-		var items []leaseItem
-		if ok {
-			items, ok = decodeLease(value)
-		}
-		if !ok { // a recovery would find it no better
-			l.log.Error("a lease cannot be read: its messages wait again, this delivery is not counted", "lease", s.ColumnInt64(0))
-			return nil
-		}
-		for i := range items {
-			items[i].started = s.ColumnInt64(2)
-		}
-		held = append(held, items...)
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	stops, err := l.loadStops()
-	if err != nil {
-		return err
-	}
-	for _, it := range held {
-		if err := l.freeLease(t, it, stops); err != nil {
-			return err
-		}
-	}
-	if err := t.exec("DELETE FROM stop"); err != nil {
-		return err
-	}
-	return t.exec("DELETE FROM lease")
-}
-
-func (l *loop) freeLease(t *tx, it leaseItem, stops map[[2]int64]string) error {
-	q := l.queueOf(it.key)
-	if q == nil || it.idx >= blockMessages {
-		return nil
-	}
-	b, err := l.block(it.key)
-	if err != nil || b == nil || it.idx >= b.n || b.settled.has(it.idx) {
-		return err
-	}
-	r, err := l.kept(it.key, it.idx)
-	if err != nil {
-		return err
-	}
-	if r == nil {
-		r = &ref{key: it.key, idx: it.idx, ord: b.sentAt, sentAt: b.sentAt}
-	}
-	if r.stored && r.deliveries >= it.deliveries {
-		return nil // its lease was over: it waits again already
-	}
-	body := b.body(it.idx)
-	r.group, r.limitKey = routing(body)
-	r.deliveries, r.due, r.started = it.deliveries, 0, it.started
-	if isJob(body) {
-		if ended, err := l.freeJob(t, q, r, body, stops); ended || err != nil {
-			return err
-		}
-	}
-	r.stored = true
-	if r.group != 0 {
-		b.noted.set(it.idx)
-	} else {
-		b.skip.set(it.idx)
-	}
-	return t.keep(q, r, nil)
 }
 
 // loadAgain takes up what left its lane, but for groups: of those their lane comes

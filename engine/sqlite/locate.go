@@ -75,21 +75,10 @@ func (l *loop) locateStored(hit found, now int64) (engine.Location, error) {
 		}
 		return nil
 	}, hit.key, int64(hit.idx))
-	if err != nil {
-		return loc, err
+	if _, it := l.holder(hit.key, hit.idx); it != nil {
+		loc.Where, loc.Deliveries = engine.WhereActive, it.deliveries
 	}
-	b := l.blocks.byKey[hit.key]
-	if b == nil || b.leased == 0 {
-		return loc, nil
-	}
-	for _, ls := range l.leases {
-		for i := range ls.items {
-			if it := &ls.items[i]; it.key == hit.key && it.idx == hit.idx && it.state != itemEnded {
-				loc.Where, loc.Deliveries = engine.WhereActive, it.deliveries
-			}
-		}
-	}
-	return loc, nil
+	return loc, err
 }
 
 // locateDead finds the newest dead letter of an id.

@@ -71,7 +71,8 @@ type loop struct {
 	leaseID    int64
 	expired    []expired // in this cycle
 	ended      []*lease  // whose rows are to go
-	epoch      string
+	opening    int64     // of the store, counted
+	sealer     sealer
 	seq        int64 // of the next block
 	seqKept    int64 // seqs below it are reserved in the store
 	dedup      dedup
@@ -249,6 +250,11 @@ func (l *loop) cycle(reqs []request, stopping bool) {
 	}
 	err := errors.Join(refused, l.commit(t, calls))
 	for _, r := range t.claims {
+		if err := l.claimed(r.ls, t.now, err); err != nil {
+			r.ls = nil
+			r.done <- err
+			continue
+		}
 		r.done <- nil
 	}
 	l.noteStore(t.wrote, err)

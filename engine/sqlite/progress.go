@@ -21,6 +21,7 @@ func (e *Engine) Progress(ctx context.Context, updates []forebay.ProgressUpdate)
 		if o.refused[i] = engine.CheckProgress(u); o.refused[i] == nil {
 			o.in[i], o.refused[i] = encodeTidings(u, now)
 		}
+		o.in[i].ticket, _ = e.sealer.ticket(u.Receipt)
 		valid = valid || o.refused[i] == nil
 		o.bytes += o.in[i].size
 	}
@@ -35,14 +36,13 @@ func (e *Engine) Progress(ctx context.Context, updates []forebay.ProgressUpdate)
 
 // tidings is one update, as it is stored.
 type tidings struct {
-	receipt  forebay.Receipt
+	ticket   ticket
 	progress []byte
 	lines    []string
 	size     int64
 }
 
 func encodeTidings(u *forebay.ProgressUpdate, now time.Time) (n tidings, err error) {
-	n.receipt = u.Receipt
 	if u.Progress != nil {
 		p := *u.Progress
 		if p.At.IsZero() {
@@ -80,7 +80,7 @@ func (o *progress) apply(t *tx) error {
 		if o.errs[i] != nil {
 			continue
 		}
-		ls, it := t.l.held(o.in[i].receipt)
+		ls, it := t.l.held(o.in[i].ticket)
 		if it == nil || !it.job {
 			o.errs[i] = errLeaseLost()
 			continue

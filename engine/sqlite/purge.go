@@ -115,10 +115,7 @@ func (o *purge) block(t *tx, key int64) error {
 	if b == nil || err != nil {
 		return err
 	}
-	var leased bitmap
-	if b.leased > 0 {
-		leased = t.l.leasedOf(key)
-	}
+	leased := t.l.leasedOf(key)
 	if b.jobs > 0 {
 		if err := o.discard(t, b, &leased); err != nil {
 			return err
@@ -199,18 +196,6 @@ func (t *tx) forget(seq int64, drop *bitmap) error {
 		return err
 	}
 	return t.exec("UPDATE dedup SET ids = ? WHERE seq = ?", ids, seq)
-}
-
-// leasedOf gives the messages of a block that are leased.
-func (l *loop) leasedOf(key int64) (m bitmap) {
-	for _, ls := range l.leases {
-		for i := range ls.items {
-			if it := &ls.items[i]; it.key == key && it.state != itemEnded {
-				m.set(it.idx)
-			}
-		}
-	}
-	return m
 }
 
 // publish forgets what memory holds of the dropped messages.

@@ -183,6 +183,16 @@ func (tn *tenant) pushReady(r *ref) {
 	tn.q.outside.add(r.sentAt)
 }
 
+// toLane lets a message of a group wait where the cursor of its lane comes to it.
+func (q *queue) toLane(b *block, r *ref, now int64) {
+	tn := q.tenantOf(r.key)
+	tn.delay(r.due, now)
+	if r.stored {
+		b.noted.set(r.idx)
+	}
+	q.enter(tn)
+}
+
 // returned puts a message back that was leased.
 func (q *queue) returned(l *loop, r *ref, now int64) {
 	tn := q.tenantOf(r.key)

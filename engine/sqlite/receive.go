@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -22,6 +20,7 @@ type receive struct {
 	q     *queue
 	max   int
 	lease time.Duration
+	kept  bool
 	stays bool // waits when there is nothing
 	done  chan error
 
@@ -60,7 +59,7 @@ func (e *Engine) Receive(ctx context.Context, r engine.Receive) ([]forebay.Deliv
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &receive{name: r.Queue, max: r.Max, lease: r.Lease, stays: r.Wait > 0, done: make(chan error, 1)}
+	w := &receive{name: r.Queue, max: r.Max, lease: r.Lease, kept: r.Kept, stays: r.Wait > 0, done: make(chan error, 1)}
 	e.requests <- w // the loop always takes it
 	if err := e.await(ctx, w, r.Wait); err != nil {
 		return nil, err
@@ -130,44 +129,13 @@ func (e *Engine) deliveries(w *receive) ([]forebay.Delivery, error) {
 			return nil, forebay.Errorf(forebay.CodeInternal, "sqlite: receive", "%w", err)
 		}
 		ds[i] = forebay.Delivery{
-			Message: m, Receipt: w.ls.receipt(i),
+			Message: m, Receipt: e.sealer.receipt(w.ls.ticket(i)),
 			Attempt: k.attempts + 1, Deliveries: k.count,
 			SentAt: time.Unix(0, k.sentAt), LeaseUntil: time.Unix(0, w.ls.until),
 			Failures: decodeFailures(k.failures),
 		}
 	}
 	return ds, nil
-}
-
-// receipt is "<start>.<lease>.<message>". The start counts the openings of the
-// store, so that receipts of a former process are void.
-func (ls *lease) receipt(i int) forebay.Receipt {
-	b := make([]byte, 0, 24)
-	b = append(append(b, ls.epoch...), '.')
-	b = append(strconv.AppendInt(b, ls.id, 36), '.')
-	return forebay.Receipt(strconv.AppendInt(b, int64(i), 36))
-}
-
-// held finds the live message of a receipt.
-func (l *loop) held(r forebay.Receipt) (*lease, *item) {
-	epoch, rest, _ := strings.Cut(string(r), ".")
-	id, i, _ := strings.Cut(rest, ".")
-	if epoch != l.epoch {
-		return nil, nil
-	}
-	n, err := strconv.ParseInt(id, 36, 64)
-	if err != nil {
-		return nil, nil
-	}
-	ls := l.leases[n]
-	at, err := strconv.ParseInt(i, 36, 32)
-	if ls == nil || err != nil || at < 0 || int(at) >= len(ls.items) {
-		return nil, nil
-	}
-	if it := &ls.items[at]; it.state == itemLeased {
-		return ls, it
-	}
-	return nil, nil
 }
 
 func (l *loop) cancelReceive(c *cancel) {

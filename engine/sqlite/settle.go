@@ -15,11 +15,12 @@ func (e *Engine) Settle(ctx context.Context, s []forebay.Settlement) ([]error, e
 	if len(s) > engine.MaxReceive {
 		return nil, tooMany("settlements", engine.MaxReceive)
 	}
-	o := &settle{in: slices.Clone(s), errs: make([]error, len(s)), next: make([][]encoded, len(s)), bytes: int64(64 * len(s))}
+	o := &settle{in: slices.Clone(s), at: make([]ticket, len(s)), errs: make([]error, len(s)), next: make([][]encoded, len(s)), bytes: int64(64 * len(s))}
 	now := e.cfg.Now()
 	valid := false
 	for i := range s {
 		o.errs[i] = checkSettlement(&s[i])
+		o.at[i], _ = e.sealer.ticket(s[i].Receipt)
 		o.in[i].Next, o.in[i].Cause.Detail, o.in[i].Result = nil, maps.Clone(s[i].Cause.Detail), slices.Clone(s[i].Result)
 		o.bytes += int64(len(s[i].Result))
 		for j := range s[i].Next {
@@ -67,6 +68,7 @@ func checkSettlement(s *forebay.Settlement) error {
 type settle struct {
 	change
 	in      []forebay.Settlement
+	at      []ticket // of their receipts
 	next    [][]encoded
 	refused []error // before the loop saw them
 	errs    []error
@@ -94,29 +96,38 @@ func (o *settle) apply(t *tx) error {
 		if o.errs[i] != nil {
 			continue
 		}
-		ls, it := t.l.held(o.in[i].Receipt)
+		ls, it := t.l.held(o.at[i])
 		if it == nil {
 			o.errs[i] = errLeaseLost()
 			continue
 		}
-		it.state = itemSettling
-		t.touch(ls)
-		o.done = append(o.done, settled{ls: ls, it: it, v: o.in[i].Verdict})
-		err := o.one(t, &o.in[i], &o.done[len(o.done)-1])
-		if err == errUnreadable { // the others are settled; this one ends with its lease
-			it.state = itemLeased
-			o.done = o.done[:len(o.done)-1]
-			o.errs[i] = forebay.Errorf(forebay.CodeDamaged, "sqlite: settle", "%w", err)
-			continue
-		}
+		refused, err := o.end(t, ls, it, &o.in[i])
 		if err != nil {
 			return err
+		}
+		if refused != nil {
+			o.errs[i] = refused
+			continue
 		}
 		if err := o.follow(t, o.next[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// end ends the lease of one message.
+func (o *settle) end(t *tx, ls *lease, it *item, s *forebay.Settlement) (refused, err error) {
+	it.state = itemSettling
+	t.touch(ls)
+	o.done = append(o.done, settled{ls: ls, it: it, v: s.Verdict})
+	err = o.one(t, s, &o.done[len(o.done)-1])
+	if err == errUnreadable { // the others are settled; this one ends with its lease
+		it.state = itemLeased
+		o.done = o.done[:len(o.done)-1]
+		return forebay.Errorf(forebay.CodeDamaged, "sqlite: settle", "%w", err), nil
+	}
+	return nil, err
 }
 
 func (t *tx) touch(ls *lease) {
@@ -168,9 +179,9 @@ func (t *tx) back(q *queue, s *forebay.Settlement, d *settled) (cause []byte, er
 // release gives a hand-out back. A message that is then as if it had never been
 // handed out needs no row.
 func (t *tx) release(q *queue, d *settled, r *ref) error {
-	d.ls.released = true
+	d.ls.stale = true
 	had := r.stored
-	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0 || d.keeps || r.sentAt != d.it.blk.sentAt // it was moved
+	r.stored = r.due > 0 || r.attempts > 0 || r.deliveries > 0 || d.keeps || d.ls.loaded || r.sentAt != d.it.blk.sentAt // it was moved
 	switch {
 	case r.stored:
 		return t.keep(q, r, nil)

@@ -1,9 +1,5 @@
 package sqlite
 
-import (
-	"encoding/binary"
-)
-
 // seqsAhead is how many block seqs are reserved in the store at a time. A seq is
 // never used twice, also when its block is long gone: dedup records name it.
 const seqsAhead = 1 << 20
@@ -306,7 +302,7 @@ func (t *tx) publish() {
 	}
 	t.unpin()
 	for ls := range t.touched {
-		ls.stored = ls.holds()
+		ls.stored, ls.stale = ls.holds(), false
 	}
 	t.publishLedger()
 	for _, b := range t.made {
@@ -352,40 +348,4 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	q.enter(tn)
 	l.dedup.add(seqOf(b.key), b.hashes, b.sentAt+b.longest)
 	l.touch(q)
-}
-
-// encodeLease says what a lease still holds: for each message its block, index and
-// the number of this delivery.
-func encodeLease(items []item) []byte {
-	var b []byte
-	last := int64(0)
-	for i := range items {
-		r := &items[i].ref
-		if items[i].state != itemLeased {
-			continue
-		}
-		b = binary.AppendVarint(b, r.key-last)
-		b = binary.AppendUvarint(b, uint64(r.idx))
-		b = binary.AppendUvarint(b, uint64(r.deliveries))
-		last = r.key
-	}
-	return b
-}
-
-type leaseItem struct {
-	key        int64
-	idx        int
-	deliveries int
-	started    int64 // not of the row's bytes
-}
-
-func decodeLease(b []byte) ([]leaseItem, bool) {
-	r := reader{b: b}
-	var items []leaseItem
-	last := int64(0)
-	for len(r.b) > 0 && !r.bad {
-		last += r.varint()
-		items = append(items, leaseItem{key: last, idx: int(r.uvarint()), deliveries: int(r.uvarint())})
-	}
-	return items, !r.bad
 }

@@ -126,7 +126,7 @@ func plain(s string, tab bool) bool {
 	if ascii {
 		return true
 	}
-	return utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) == -1
+	return utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return unicode.IsControl(r) && (r != '\t' || !tab) }) == -1
 }
 
 func checkNumbers(m *forebay.Message, now time.Time) error {

@@ -31,6 +31,7 @@ func TestCheckMessage(t *testing.T) {
 		"unicode":           {change: func(m *forebay.Message) { m.Kind, m.Group = "画像.変換", "ü" }},
 		"fifo":              {change: func(m *forebay.Message) { m.Queue = "a-B_9.fifo" }},
 		"tab in a header":   {change: func(m *forebay.Message) { m.Headers = map[string]string{"a": "b\tc"} }},
+		"tab beside ü":      {change: func(m *forebay.Message) { m.Headers = map[string]string{"a": "b\tü"} }},
 		"latest delay":      {change: func(m *forebay.Message) { m.NotBefore = now.Add(forebay.MaxDelay) }},
 		"past":              {change: func(m *forebay.Message) { m.NotBefore = now.Add(-time.Hour) }},
 		"most attempts":     {change: func(m *forebay.Message) { m.Limits.Attempts = MaxAttempts }},

@@ -101,7 +101,7 @@ func (s *Service) checked(fifo bool, in map[string]string) (map[string]string, e
 	}
 	if in["KmsMasterKeyId"] != "" {
 		if in["SqsManagedSseEnabled"] == "true" {
-			return nil, fault("InvalidAttributeValue", "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
+			return nil, fault("InvalidAttributeName", "You can use one type of server-side encryption (SSE) at one time. You can either enable KMS SSE or SQS SSE.")
 		}
 		out["SqsManagedSseEnabled"] = "false"
 	}

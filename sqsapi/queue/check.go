@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// checkBody refuses what XML 1.0 could not carry, since the Query protocol has to.
+// checkText refuses what XML 1.0 could not carry, since the Query protocol has to.
 func checkText(s string) error {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' && c != '\t' && c != '\n' && c != '\r' {
@@ -92,7 +92,7 @@ func checkAttribute(name string, a *Attribute) (int, error) {
 	case len(a.StringListValues) > 0 || len(a.BinaryListValues) > 0:
 		return 0, fault("UnsupportedOperation", "Message attribute list values in SendMessage operation are not supported.")
 	}
-	empty := invalidValue("The message attribute '%s' with type '%s' must use field '%s'.", name, a.DataType, map[bool]string{true: "Binary", false: "String"}[kind == "Binary"])
+	empty := invalidValue("Message (user) attribute '%s' must contain a non-empty value of type '%s'.", name, a.DataType)
 	if kind == "Binary" {
 		if a.StringValue != nil || len(a.BinaryValue) == 0 {
 			return 0, empty

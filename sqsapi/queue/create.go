@@ -71,7 +71,11 @@ func (s *Service) create(ctx context.Context, name string, set, tags map[string]
 			return fault("QueueDeletedRecently", "You must wait 60 seconds after deleting a queue before you can create another with the same name.")
 		}
 	}
-	_, err = s.put(ctx, name, s.fresh(merged(nil, set), tags), rev)
+	fresh := s.fresh(merged(nil, set), tags)
+	if q != nil { // what the engine has of the former one is not its
+		fresh.Since = s.cfg.Now().UnixMilli()
+	}
+	_, err = s.put(ctx, name, fresh, rev)
 	return err
 }
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/engine"
 )
 
 // asked is a ReceiveInput that was checked.
@@ -70,61 +69,24 @@ func (s *Service) ReceiveMessage(ctx context.Context, in ReceiveInput) (ReceiveO
 	if err != nil {
 		return ReceiveOutput{}, err
 	}
-	ds, err := s.hand(ctx, q, &a)
+	ds, at, err := s.hand(ctx, q, &a)
 	if err != nil {
 		return ReceiveOutput{}, err
 	}
-	return ReceiveOutput{Messages: s.shown(q, &a, ds)}, nil
+	return ReceiveOutput{Messages: s.shown(q, &a, ds, at)}, nil
 }
 
-// hand leases messages that may be handed out. Those whose time is over, or that
-// were received too often, are moved out of the way meanwhile.
-func (s *Service) hand(ctx context.Context, q *queue, a *asked) ([]forebay.Delivery, error) {
-	end := s.cfg.Now().Add(a.wait)
-	for {
-		r := engine.Receive{Queue: q.name, Max: a.max, Wait: max(end.Sub(s.cfg.Now()), 0), Lease: max(a.visibility, engine.MinLease), Kept: true}
-		ds, err := s.engine.Receive(ctx, r)
-		if err != nil {
-			return nil, s.failed(ctx, err)
-		}
-		if len(ds) == 0 {
-			return nil, nil
-		}
-		if ds, err = s.sift(ctx, q, ds); err != nil {
-			return nil, err
-		}
-		if len(ds) > 0 {
-			return ds, s.hideNot(ctx, a, ds)
-		}
-	}
-}
-
-// hideNot ends leases of a receive that hides nothing.
-func (s *Service) hideNot(ctx context.Context, a *asked, ds []forebay.Delivery) error {
-	if a.visibility > 0 {
-		return nil
-	}
-	receipts := make([]forebay.Receipt, len(ds))
-	for i := range ds {
-		receipts[i] = ds[i].Receipt
-	}
-	_, err := s.engine.Extend(ctx, receipts, 0)
-	if err != nil {
-		return s.failed(ctx, err)
-	}
-	return nil
-}
-
-// shown makes what the caller sees of messages.
-func (s *Service) shown(q *queue, a *asked, ds []forebay.Delivery) []Message {
+// shown makes what the caller sees of messages that were received at a time.
+func (s *Service) shown(q *queue, a *asked, ds []forebay.Delivery, at time.Time) []Message {
 	now, sign := s.cfg.Now(), s.signer(q.Life)
 	out := make([]Message, len(ds))
+	s.firsts.see(ds, now)
 	for i := range ds {
 		d := &ds[i]
 		body, attributes := unpack(&d.Message)
 		attributes = wanted(attributes, a.attributes)
 		out[i] = Message{
-			MessageId: messageID(&d.Message), ReceiptHandle: sign.handle(d.Receipt, now), Body: string(body), MD5OfBody: hexMD5(body),
+			MessageId: messageID(&d.Message), ReceiptHandle: sign.handle(d.Receipt, at), Body: string(body), MD5OfBody: hexMD5(body),
 			MessageAttributes: attributes, MD5OfAttributes: attributesMD5(attributes), Attributes: s.systemOf(q, d, a.system, now),
 		}
 	}
@@ -148,7 +110,7 @@ func wanted(attributes map[string]Attribute, names []string) map[string]Attribut
 	for name, a := range attributes {
 		if slices.ContainsFunc(names, func(n string) bool {
 			prefix, is := strings.CutSuffix(n, ".*")
-			return n == "All" || n == name || is && (prefix == "" || strings.HasPrefix(name, prefix))
+			return n == "All" || n == "*" || n == name || is && (prefix == "" || strings.HasPrefix(name, prefix))
 		}) {
 			some[name] = a
 		}
@@ -195,9 +157,9 @@ func (s *Service) system(q *queue, d *forebay.Delivery, name string, now time.Ti
 	case "SentTimestamp":
 		return strconv.FormatInt(sentAt(d).UnixMilli(), 10)
 	case "ApproximateReceiveCount":
-		return itoa(d.Deliveries)
+		return itoa(d.Deliveries + countBefore(d))
 	case "ApproximateFirstReceiveTimestamp":
-		return strconv.FormatInt(now.UnixMilli(), 10)
+		return strconv.FormatInt(s.firsts.of(d.ID, now).UnixMilli(), 10)
 	case "SequenceNumber":
 		if _, number := splitID(d.ID); q.fifo {
 			return number

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -42,6 +41,9 @@ func (s *Service) SendMessageBatch(ctx context.Context, in SendBatchInput) (Send
 	if err := s.checkSum(in.Entries); err != nil {
 		return all, err
 	}
+	if err := s.forAll(q, in.Entries); err != nil {
+		return all, err
+	}
 	n := len(in.Entries)
 	ids, msgs := newIDs(n), make([]forebay.Message, 0, n)
 	all.Successful = make([]SendOutput, 0, n)
@@ -49,7 +51,7 @@ func (s *Service) SendMessageBatch(ctx context.Context, in SendBatchInput) (Send
 		e := &in.Entries[i]
 		m, out, err := s.prepare(ctx, q, e, ids[i])
 		if err != nil {
-			all.Failed = append(all.Failed, failedEntry(e.ID, asBatch(err)))
+			all.Failed = append(all.Failed, failedEntry(e.ID, err))
 			continue
 		}
 		out.ID = e.ID
@@ -75,12 +77,17 @@ func (s *Service) SendMessageBatch(ctx context.Context, in SendBatchInput) (Send
 	return all, nil
 }
 
-// asBatch is what a batch says where a single call says that a group id is missing.
-func asBatch(err error) error {
-	if f, is := err.(*Fault); is && f.Shape == "MissingRequiredParameterException" && strings.Contains(f.Message, "MessageGroupId") {
-		return invalidValue("%s", f.Message)
+// forAll is what refuses a whole batch: an entry of a FIFO queue without a group or
+// dedup id. A batch calls that invalid where a single call says that it is missing.
+func (s *Service) forAll(q *queue, entries []SendInput) error {
+	for i := range entries {
+		if e := &entries[i]; q.fifo && e.MessageGroupId == nil {
+			return invalidValue("%s", missing("MessageGroupId").Message)
+		} else if q.fifo && e.MessageDeduplicationId == nil && !q.content {
+			return noDedupID()
+		}
 	}
-	return err
+	return nil
 }
 
 // checkSum refuses a batch that is too long in all.
@@ -120,7 +127,7 @@ func (s *Service) prepare(ctx context.Context, q *queue, in *SendInput, id strin
 	if err != nil {
 		return m, out, err
 	}
-	m = forebay.Message{ID: id, Queue: q.name, DedupWindow: time.Millisecond}
+	m = forebay.Message{ID: id, Queue: q.name, DedupWindow: time.Millisecond, Fingerprint: 1}
 	if err := s.route(q, in, &m); err != nil {
 		return m, out, err
 	}
@@ -166,13 +173,4 @@ func (s *Service) route(q *queue, in *SendInput, m *forebay.Message) error {
 		m.LimitKey = *in.MessageGroupId
 	}
 	return nil
-}
-
-// store gives messages to the engine.
-func (s *Service) store(ctx context.Context, q *queue, msgs []forebay.Message) ([]forebay.SendResult, error) {
-	results, err := s.engine.Send(ctx, msgs)
-	if err != nil {
-		return nil, s.failed(ctx, err)
-	}
-	return results, nil
 }

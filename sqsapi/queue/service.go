@@ -30,9 +30,15 @@ type Service struct {
 	docs       engine.Documents
 	late       engine.Late
 	key        []byte // of receipt handles
+	numbers    *numbers
+	firsts     *firsts
+	attempts   *attempts
 
 	mu     sync.Mutex
 	queues map[string]*queue // by name
+
+	starting sync.Mutex    // of a move task
+	wake     chan struct{} // tells Run that there is one; holds one word
 }
 
 // startTimeout bounds what New asks of the engine.
@@ -55,13 +61,12 @@ func New(cfg Config) (*Service, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{cfg: cfg, limits: limitsOf(cfg.Wide), attributes: attributes(), engine: cfg.Engine, queues: map[string]*queue{}}
+	s := &Service{cfg: cfg, limits: limitsOf(cfg.Wide), attributes: attributes(), engine: cfg.Engine, queues: map[string]*queue{}, wake: make(chan struct{}, 1)}
 	var hasDocs, hasLate bool
 	s.docs, hasDocs = engine.As[engine.Documents](cfg.Engine)
 	s.late, hasLate = engine.As[engine.Late](cfg.Engine)
-	if !hasLate {
-		s.late, hasLate = fenced{cfg.Engine}, true
-	}
+	s.numbers = &numbers{docs: s.docs, now: cfg.Now}
+	s.firsts, s.attempts = newFirsts(), newAttempts()
 	if !hasDocs || !hasLate {
 		return nil, forebay.Errorf(forebay.CodeUnsupported, "sqsapi/queue",
 			"the engine cannot speak SQS: it has to keep documents and to act by late receipts")
@@ -78,16 +83,24 @@ func New(cfg Config) (*Service, error) {
 // Run does what has no caller: it removes messages whose retention is over and works
 // move tasks, until ctx ends. It returns when all that it started has ended.
 func (s *Service) Run(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
+	return s.work(ctx)
 }
 
 // live is what is known of a queue in this process only.
 type live struct {
-	life string
+	life   string
+	funnel funnel // of a FIFO queue
+	again  again
+	flight flight
 }
 
-func newLive(life string) *live { return &live{life: life} }
+func (s *Service) newLive(life string) *live {
+	l := &live{life: life}
+	l.funnel.do = func(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
+		return s.numberAndSend(ctx, l, msgs)
+	}
+	return l
+}
 
 // callerKey is the key of WithCaller.
 type callerKey struct{}

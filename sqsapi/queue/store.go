@@ -27,6 +27,7 @@ type record struct {
 	Attributes map[string]string `json:"attributes,omitempty"` // those that were set
 	Tags       map[string]string `json:"tags,omitempty"`
 	Purged     int64             `json:"purged,omitempty"`  // ms, the last time
+	Since      int64             `json:"since,omitempty"`   // ms; what the engine took before is dropped when it is met
 	Deleted    int64             `json:"deleted,omitempty"` // ms; 0: it is there
 }
 
@@ -145,7 +146,7 @@ func (s *Service) keep(name string, d engine.Document) (*queue, error) {
 	if old != nil && old.Life == q.Life {
 		q.live = old.live
 	} else {
-		q.live = newLive(q.Life)
+		q.live = s.newLive(q.Life)
 	}
 	s.queues[name] = q
 	return q, nil
@@ -194,7 +195,7 @@ func (s *Service) change(ctx context.Context, name string, f func(q *queue, r *r
 		}
 		r := q.record
 		if err := f(q, &r); err != nil {
-			return nil, err
+			return nil, s.failed(ctx, err)
 		}
 		if q, err = s.put(ctx, name, r, q.rev); !errors.Is(err, errConflict) {
 			return q, err

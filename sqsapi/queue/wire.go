@@ -25,6 +25,7 @@ const (
 	headDedup     = "sqs-dedup"  // its dedup id
 	headID        = "sqs-id"     // MessageId, where the message has been moved and kept it
 	headSent      = "sqs-sent"   // when it was sent first, ms, likewise
+	headCount     = "sqs-count"  // how often it was received before it came to the dead letter queue
 	headFrom      = "sqs-from"   // the queue from which it came to the dead letter queue
 )
 
@@ -54,33 +55,6 @@ func uuid(b []byte) string {
 	hex.Encode(text[24:], b[10:16])
 	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
 	return string(text[:])
-}
-
-// In FIFO queues the id of a message tells its sequence number, so that a duplicate
-// can be answered with that of the first one: <MessageId>.<20 digits>.
-const numberDigits = 20
-
-func numbered(id string, number int64) string {
-	return id + "." + sequence(number)
-}
-
-func sequence(number int64) string {
-	digits := strconv.FormatInt(number, 10)
-	return strings.Repeat("0", numberDigits-len(digits)) + digits
-}
-
-// splitID takes an id apart; the number is empty where it tells none.
-func splitID(id string) (messageID, number string) {
-	at := len(id) - numberDigits - 1
-	if at < 1 || id[at] != '.' {
-		return id, ""
-	}
-	for _, c := range []byte(id[at+1:]) {
-		if c < '0' || c > '9' {
-			return id, ""
-		}
-	}
-	return id[:at], id[at+1:]
 }
 
 func header(m *forebay.Message, name, value string) {

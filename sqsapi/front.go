@@ -112,6 +112,9 @@ func New(cfg Config) (*Front, error) {
 // goes on being answered. It is the first step of a drain and may be called again.
 func (f *Front) Close() { f.close() }
 
+// Polls tells how many receives are being answered, most of them waiting.
+func (f *Front) Polls() int { return int(f.polls.Load()) }
+
 // ServeHTTP answers one request.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{front: f, w: w, r: r, id: requestID()}

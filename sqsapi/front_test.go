@@ -1,17 +1,25 @@
 package sqsapi_test
 
 import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/sqsapi"
 	"github.com/forebayhq/forebay/sqsapi/queue"
+	"github.com/forebayhq/forebay/sqsapi/sign"
 )
 
 // served is a front over the embedded engine, on a port of this machine.
@@ -19,6 +27,7 @@ type served struct {
 	*httptest.Server
 	front   *sqsapi.Front
 	service *queue.Service
+	keys    *sign.Keys
 }
 
 func serve(tb testing.TB, change func(*sqsapi.Config)) *served {
@@ -32,7 +41,11 @@ func serve(tb testing.TB, change func(*sqsapi.Config)) *served {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	cfg := sqsapi.Config{Service: service, Unsigned: true}
+	keys, err := sign.Open(filepath.Join(tb.TempDir(), "keys.json"), sign.Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cfg := sqsapi.Config{Service: service, Keys: keys, Unsigned: true}
 	if change != nil {
 		change(&cfg)
 	}
@@ -40,7 +53,7 @@ func serve(tb testing.TB, change func(*sqsapi.Config)) *served {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &served{Server: httptest.NewServer(front), front: front, service: service}
+	s := &served{Server: httptest.NewServer(front), front: front, service: service, keys: keys}
 	tb.Cleanup(func() {
 		front.Close()
 		s.Server.Close()
@@ -59,12 +72,23 @@ func (s *served) client(id, secret string) *sqs.Client {
 	})
 }
 
-func (s *served) send(t *testing.T, r *http.Request) *http.Response {
-	t.Helper()
-	answer, err := s.Server.Client().Do(r)
+// accessKey is a key of a front with its secret.
+type accessKey struct{ id, secret string }
+
+func (s *served) withKey(tb testing.TB, rights ...sign.Right) accessKey {
+	tb.Helper()
+	key, secret, err := s.keys.Add(sign.Spec{Name: rand.Text(), Rights: rights})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { answer.Body.Close() })
-	return answer
+	return accessKey{key.ID, secret}
+}
+
+func (k accessKey) sign(tb testing.TB, r *http.Request, body string) {
+	tb.Helper()
+	sum := sha256.Sum256([]byte(body))
+	err := v4.NewSigner().SignHTTP(context.Background(), aws.Credentials{AccessKeyID: k.id, SecretAccessKey: k.secret}, r, hex.EncodeToString(sum[:]), "sqs", "us-east-1", time.Now())
+	if err != nil {
+		tb.Fatal(err)
+	}
 }

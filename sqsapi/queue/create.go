@@ -73,7 +73,7 @@ func (s *Service) create(ctx context.Context, name string, set, tags map[string]
 	}
 	fresh := s.fresh(merged(nil, set), tags)
 	if q != nil { // what the engine has of the former one is not its
-		fresh.Since = s.cfg.Now().UnixMilli()
+		fresh.Since = s.cfg.Now().UnixNano()
 	}
 	_, err = s.put(ctx, name, fresh, rev)
 	return err

@@ -114,7 +114,7 @@ func (s *Service) sift(ctx context.Context, q *queue, ds []forebay.Delivery) ([]
 
 // over tells whether a message is not to be seen any more.
 func (q *queue) over(d *forebay.Delivery, now time.Time) bool {
-	return d.SentAt.UnixMilli() < q.Since || now.Sub(sentAt(d)) >= q.retention
+	return d.SentAt.UnixNano() < q.Since || now.Sub(sentAt(d)) >= q.retention
 }
 
 // flight is how many messages of a queue are in flight, as far as that was asked.

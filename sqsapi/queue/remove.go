@@ -20,7 +20,7 @@ func (s *Service) PurgeQueue(ctx context.Context, in NamedInput) error {
 		if r.Purged != 0 && now.Sub(time.UnixMilli(r.Purged)) < restAfterPurge {
 			return fault("PurgeQueueInProgress", "Only one PurgeQueue operation on %s is allowed every 60 seconds.", q.name)
 		}
-		r.Purged, r.Since = now.UnixMilli(), max(now.UnixMilli(), r.Since+1)
+		r.Purged, r.Since = now.UnixMilli(), max(now.UnixNano(), r.Since+1)
 		return nil
 	})
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Service) known(ctx context.Context, name string) (*queue, error) {
 // sweepSome takes a slice if its oldest message is over. more: all of the slice was.
 func (s *Service) sweepSome(ctx context.Context, q *queue, oldest time.Time) (more bool, err error) {
 	now := s.cfg.Now()
-	if now.Sub(oldest) < q.retention && oldest.UnixMilli() >= q.Since {
+	if now.Sub(oldest) < q.retention && oldest.UnixNano() >= q.Since {
 		return false, nil
 	}
 	ds, err := s.engine.Receive(ctx, engine.Receive{Queue: q.name, Max: sweepSlice, Lease: sweepLease})

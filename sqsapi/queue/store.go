@@ -27,7 +27,7 @@ type record struct {
 	Attributes map[string]string `json:"attributes,omitempty"` // those that were set
 	Tags       map[string]string `json:"tags,omitempty"`
 	Purged     int64             `json:"purged,omitempty"`  // ms, the last time
-	Since      int64             `json:"since,omitempty"`   // ms; what the engine took before is dropped when it is met
+	Since      int64             `json:"since,omitempty"`   // ns; what the engine took before is dropped when it is met
 	Deleted    int64             `json:"deleted,omitempty"` // ms; 0: it is there
 }
 

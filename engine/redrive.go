@@ -1,0 +1,44 @@
+package engine
+
+import (
+	"context"
+	"time"
+)
+
+// Redriver is the ability of engines whose store moves dead letters by itself to give
+// them back to where they came from, in the background.
+type Redriver interface {
+	// Redrive begins to move the dead letters of a queue, at most rate a second (0: as
+	// fast as the store likes), and gives the name of the task. CodeConflict: one is
+	// running already; CodeUnsupported: the queue keeps no dead letters.
+	Redrive(ctx context.Context, queue string, rate int) (task string, err error)
+
+	// Redrives tells of the last tasks of a queue, newest first.
+	Redrives(ctx context.Context, queue string) ([]RedriveTask, error)
+
+	// CancelRedrive ends a running task; what it has moved stays moved. CodeNotFound:
+	// no such task runs.
+	CancelRedrive(ctx context.Context, queue, task string) (moved int64, err error)
+}
+
+// RedriveState is how far a task is.
+type RedriveState string
+
+const (
+	RedriveRunning    RedriveState = "running"
+	RedriveCompleted  RedriveState = "completed"
+	RedriveCancelling RedriveState = "cancelling"
+	RedriveCancelled  RedriveState = "cancelled"
+	RedriveFailed     RedriveState = "failed"
+)
+
+// RedriveTask tells of one task.
+type RedriveTask struct {
+	Task    string // to cancel it; empty once it has ended
+	State   RedriveState
+	Moved   int64
+	ToMove  int64 // counted when it began; 0: not known
+	Rate    int   // at most a second; 0: no bound
+	Started time.Time
+	Reason  string // why it failed
+}

@@ -1,6 +1,8 @@
 package sqsapi
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/netip"
@@ -100,7 +102,10 @@ func (c *call) permit(in any) error {
 		case "SourceArn", "DestinationArn":
 			name = arnName(v.Field(f.index).String())
 		case "TaskHandle":
-			name = "*" // a handle does not tell its queue: who may manage all may use it
+			handle := v.Field(f.index)
+			again, source := taskSource(handle.String())
+			handle.SetString(again)
+			name = arnName(source)
 		default:
 			continue
 		}
@@ -109,6 +114,24 @@ func (c *call) permit(in any) error {
 		}
 	}
 	return nil
+}
+
+// taskSource finds the queue of a move task in its handle, and gives the handle as it
+// was understood. One that is none is left for the service to refuse.
+func taskSource(handle string) (again, arn string) {
+	var h struct {
+		Task   string `json:"taskId"`
+		Source string `json:"sourceArn"`
+	}
+	raw, err := base64.StdEncoding.DecodeString(handle)
+	if err != nil || json.Unmarshal(raw, &h) != nil {
+		return "-", ""
+	}
+	raw, err = json.Marshal(h)
+	if err != nil {
+		return "-", ""
+	}
+	return base64.StdEncoding.EncodeToString(raw), h.Source
 }
 
 func (c *call) denied(name string) error {

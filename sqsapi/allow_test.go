@@ -1,6 +1,7 @@
 package sqsapi_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -115,7 +116,7 @@ func (u unread) Read([]byte) (int, error) {
 // What each action needs: any of the rights, on the queue that it names.
 var needed = map[string]struct{ rights, body string }{
 	"AddPermission":                {"manage", `{"QueueUrl":"a"}`},
-	"CancelMessageMoveTask":        {"manage", `{"TaskHandle":"x"}`},
+	"CancelMessageMoveTask":        {"manage", `{"TaskHandle":"` + base64.StdEncoding.EncodeToString([]byte(`{"taskId":"t","sourceArn":"arn:aws:sqs:us-east-1:000000000000:a"}`)) + `"}`},
 	"ChangeMessageVisibility":      {"receive", `{"QueueUrl":"a"}`},
 	"ChangeMessageVisibilityBatch": {"receive", `{"QueueUrl":"a"}`},
 	"CreateQueue":                  {"manage", `{"QueueName":"a"}`},
@@ -157,8 +158,7 @@ func TestRightsOfKeys(t *testing.T) {
 	}
 	s.json(t, "CreateQueue", `{"QueueName":"a"}`)
 	for _, right := range []string{"send", "receive", "manage"} {
-		pattern := "*"
-		key := s.withKey(t, sign.Right{Queues: pattern, Actions: []string{right}})
+		key := s.withKey(t, sign.Right{Queues: "a", Actions: []string{right}})
 		other := s.withKey(t, sign.Right{Queues: "b*", Actions: []string{"send", "receive", "manage"}})
 		for action, n := range needed {
 			allowed := slices.Contains(strings.Fields(n.rights), right)

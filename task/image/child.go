@@ -8,8 +8,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
+	"time"
+
+	"golang.org/x/sync/errgroup"
 )
+
+// restAfter is how soon a child that waits gives its memory back: it may wait long,
+// but not where pictures come one after the other.
+const restAfter = time.Second
 
 // ChildMain is the whole of a child process: it carries out plans that it reads
 // from in, and answers on out. It ends with its input. The result is the exit code.
@@ -19,9 +27,14 @@ func ChildMain(args []string, in io.Reader, out io.Writer) int {
 		return 2
 	}
 	requests, replies := json.NewDecoder(in), json.NewEncoder(out)
+	var rest *time.Timer
 	for {
 		var r request
-		if err := requests.Decode(&r); err != nil {
+		err := requests.Decode(&r)
+		if rest != nil {
+			rest.Stop()
+		}
+		if err != nil {
 			if errors.Is(err, io.EOF) {
 				return 0
 			}
@@ -41,7 +54,7 @@ func ChildMain(args []string, in io.Reader, out io.Writer) int {
 		if err := replies.Encode(answer); err != nil {
 			return 1 // nobody listens any more
 		}
-		debug.FreeOSMemory() // it may wait long for the next
+		rest = time.AfterFunc(restAfter, debug.FreeOSMemory)
 	}
 }
 
@@ -70,19 +83,28 @@ func (r *request) carryOut(tell func(string)) ([]made, error) {
 		}
 	}
 	outputs := make([]made, len(p.Outputs))
+	var g errgroup.Group
+	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, o := range p.Outputs {
 		tell(o.Stage)
-		size, err := save(filepath.Join(r.Dir, o.File), base, o)
-		var system *os.PathError
-		if errors.As(err, &system) {
-			return nil, &stageError{Stage: o.Stage, Text: err.Error()}
-		}
-		if err != nil {
-			return nil, &stageError{Stage: o.Stage, Code: codeCannotEnc, Text: err.Error()}
-		}
-		outputs[i] = made{o, size}
+		g.Go(func() (err error) {
+			outputs[i], err = r.save(base, o)
+			return err
+		})
 	}
-	return outputs, nil
+	return outputs, g.Wait()
+}
+
+func (r *request) save(base *stdimage.NRGBA, o output) (made, error) {
+	size, err := save(filepath.Join(r.Dir, o.File), base, o)
+	var system *os.PathError
+	if errors.As(err, &system) {
+		return made{}, &stageError{Stage: o.Stage, Text: err.Error()}
+	}
+	if err != nil {
+		return made{}, &stageError{Stage: o.Stage, Code: codeCannotEnc, Text: err.Error()}
+	}
+	return made{o, size}, nil
 }
 
 func (r *request) mark(base *stdimage.NRGBA, m *mark) error {

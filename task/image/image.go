@@ -11,7 +11,10 @@
 // good, with a code that says why.
 //
 // Where libvips' command is installed it does the work, else Go and WebAssembly do:
-// same sizes, same steps, pictures that differ by less than an eye sees.
+// same sizes, same steps, pictures that differ by less than an eye sees. Processes are
+// started before they are needed: of libvips for commands that came twice of late, at
+// most four for each picture at work; each does one thing and ends, or ends after a
+// minute (it holds some 25 MB until then). Those of Go live on from picture to picture.
 //
 // It refuses to fetch a source from anywhere but the storage.
 package image
@@ -131,7 +134,12 @@ func New(ctx context.Context, cfg Config) (*Handler, error) {
 func (h *Handler) Doctor() string { return h.doctor }
 
 // Close ends the processes that wait for work.
-func (h *Handler) Close() { h.pool.close() }
+func (h *Handler) Close() {
+	h.pool.close()
+	if h.vips != nil {
+		h.vips.ahead.close()
+	}
+}
 
 // HandleJob carries out the steps of one picture.
 func (h *Handler) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error) {
@@ -191,6 +199,9 @@ func (h *Handler) process(ctx context.Context, t *teller, dir string, p *plan, d
 		return nil, err
 	}
 	h.warm(ctx, t, result)
+	if h.backend(p) == backend(h.vips) {
+		h.vips.again(p)
+	}
 	return result, nil
 }
 

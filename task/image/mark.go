@@ -8,6 +8,7 @@ import (
 	"image/draw"
 	"strings"
 
+	"github.com/kovidgoyal/imaging/nrgb"
 	"golang.org/x/image/font"
 	"golang.org/x/image/font/gofont/gobold"
 	"golang.org/x/image/font/opentype"
@@ -168,6 +169,16 @@ func asNRGBA(m stdimage.Image) *stdimage.NRGBA {
 		return n
 	}
 	n := stdimage.NewNRGBA(stdimage.Rect(0, 0, m.Bounds().Dx(), m.Bounds().Dy()))
+	if opaque, ok := m.(*nrgb.Image); ok { // what resizing gives, which draw knows nothing of
+		for y := range n.Rect.Dy() {
+			from, to := opaque.Pix[y*opaque.Stride:], n.Pix[y*n.Stride:][:n.Stride]
+			for x := 0; x < len(to); x += 4 {
+				to[x], to[x+1], to[x+2], to[x+3] = from[0], from[1], from[2], 255
+				from = from[3:]
+			}
+		}
+		return n
+	}
 	draw.Draw(n, n.Rect, m, m.Bounds().Min, draw.Src)
 	return n
 }

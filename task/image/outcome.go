@@ -1,6 +1,7 @@
 package image
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/storage"
@@ -81,7 +84,8 @@ func (h *Handler) look(f *os.File, s *source, refusal string) error {
 	if s.Format = Sniff(head[:n]); s.Format == "" {
 		return permanent(refusal, bad("source", "it is no picture: jpeg, png, webp, avif and gif are allowed"))
 	}
-	s.Profile = profiled(s.Format, head[:n])
+	s.Profile, s.Plain = profiled(s.Format, head[:n]), plain(s.Format, head[:n])
+	s.EXIF = bytes.Contains(head[:n], []byte("Exif\x00\x00"))
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return err
 	}
@@ -100,6 +104,8 @@ func (h *Handler) look(f *os.File, s *source, refusal string) error {
 // Folder is where the objects of a job are in the storage.
 func Folder(jobID string) string { return "images/" + storage.Segment(jobID) + "/" }
 
+const maxStoring = 4 // objects of one job at a time: each waits for flushes
+
 // keep stores what was made, under names that are the same for each attempt.
 func (h *Handler) keep(ctx context.Context, j *worker.Job, dir string, p *plan, outputs []made, fallback bool) (*Result, error) {
 	var result Result
@@ -111,12 +117,20 @@ func (h *Handler) keep(ctx context.Context, j *worker.Job, dir string, p *plan, 
 			result.Bytes = info.Size()
 		}
 	}
-	for _, o := range outputs {
-		pic, err := h.keepOne(ctx, Folder(j.Key()), dir, o)
-		if err != nil {
-			return nil, err
-		}
-		if o.Name == "" {
+	pictures := make([]Picture, len(outputs))
+	g, storing := errgroup.WithContext(ctx)
+	g.SetLimit(maxStoring)
+	for i, o := range outputs {
+		g.Go(func() (err error) {
+			pictures[i], err = h.keepOne(storing, Folder(j.Key()), dir, o)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	for _, pic := range pictures {
+		if pic.Name == "" {
 			result.Picture = pic
 		} else {
 			result.Variants = append(result.Variants, pic)

@@ -50,12 +50,17 @@ func run(cmd *exec.Cmd) (string, error) {
 	defer runtime.UnlockOSThread()
 	said := &tail{most: 2048}
 	cmd.Stderr = said
-	err := cmd.Run()
+	err := ending(cmd.Run())
+	return said.String(), err
+}
+
+// ending makes a *died of the error of a process that did not end by itself.
+func ending(err error) error {
 	var exit *exec.ExitError
 	if errors.As(err, &exit) && (!exit.Exited() || exit.ExitCode() >= 126) {
-		return said.String(), &died{fmt.Sprintf("the process ended with %v", exit.ProcessState)}
+		return &died{fmt.Sprintf("the process ended with %v", exit.ProcessState)}
 	}
-	return said.String(), err
+	return err
 }
 
 // tail keeps the last bytes that are written to it.

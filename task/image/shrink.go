@@ -2,6 +2,9 @@ package image
 
 import (
 	stdimage "image"
+	"math/bits"
+	"runtime"
+	"sync"
 )
 
 // shrink averages blocks of 2, 4 or 8 pixels on a side, as long as what is left is
@@ -63,35 +66,52 @@ func subsampling(r stdimage.YCbCrSubsampleRatio) (x, y int) {
 	return 4, 2
 }
 
-// average takes blocks of bx × by pixels of so many bytes together. Those at the
-// right and lower edge may be smaller.
+// average takes blocks of bx × by pixels of so many bytes together, on all cores.
+// Those at the right and lower edge may be smaller.
 func average(pix []byte, stride, w, h, bytes, bx, by int) ([]byte, Size) {
 	size := Size{(w + bx - 1) / bx, (h + by - 1) / by}
 	out := make([]byte, size.Width*size.Height*bytes)
-	sums := make([]uint32, size.Width*bytes)
-	for oy := range size.Height {
-		clear(sums)
-		rows := min(by, h-oy*by)
-		for r := range rows {
-			line := pix[(oy*by+r)*stride:]
-			line = line[:w*bytes]
-			if bytes == 1 && bx == 2 {
-				pairs(sums, line)
-				continue
+	parts := min(runtime.GOMAXPROCS(0), size.Height)
+	var all sync.WaitGroup
+	for i := range parts {
+		all.Go(func() {
+			sums := make([]uint32, size.Width*bytes)
+			for y := size.Height * i / parts; y < size.Height*(i+1)/parts; y++ {
+				rows := min(by, h-y*by)
+				averageLine(out[y*len(sums):][:len(sums)], sums, pix[y*by*stride:], stride, w, rows, bytes, bx)
 			}
-			for x := range w {
-				for b := range bytes {
-					sums[x/bx*bytes+b] += uint32(line[x*bytes+b])
-				}
-			}
+		})
+	}
+	all.Wait()
+	return out, size
+}
+
+// averageLine makes one line of so many rows.
+func averageLine(to []byte, sums []uint32, pix []byte, stride, w, rows, bytes, bx int) {
+	clear(sums)
+	for r := range rows {
+		line := pix[r*stride:][:w*bytes]
+		if bytes == 1 && bx == 2 {
+			pairs(sums, line)
+			continue
 		}
-		to := out[oy*size.Width*bytes:][:size.Width*bytes]
-		for i, sum := range sums {
-			n := uint32(min(bx, w-i/bytes*bx) * rows)
-			to[i] = uint8((sum + n/2) / n)
+		for x := range w {
+			for b := range bytes {
+				sums[x/bx*bytes+b] += uint32(line[x*bytes+b])
+			}
 		}
 	}
-	return out, size
+	if full := uint32(bx * rows); full&(full-1) == 0 && w%bx == 0 { // no division
+		half, shift := full/2, bits.TrailingZeros32(full)
+		for i, sum := range sums {
+			to[i] = uint8((sum + half) >> shift)
+		}
+		return
+	}
+	for i, sum := range sums {
+		n := uint32(min(bx, w-i/bytes*bx) * rows)
+		to[i] = uint8((sum + n/2) / n)
+	}
 }
 
 // pairs is the most frequent case of average: two neighbours, one byte each.

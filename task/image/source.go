@@ -38,6 +38,8 @@ type source struct {
 	Size          // as it is stored; EXIF may turn it
 
 	Profile bool `json:"profile,omitempty"` // it seems to say what its colours mean (ICC)
+	EXIF    bool `json:"-"`                 // it may say how it lies
+	Plain   bool `json:"-"`                 // a JPEG of gray or of the usual colours
 }
 
 // memory is an upper guess at what one picture takes, by format: of a JPEG the

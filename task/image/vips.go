@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -12,21 +14,27 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/forebayhq/forebay"
 )
 
 // vips works with libvips' own command: one process to load and resize, one for
-// each output, with pixels in a file between them.
+// each output, with pixels in a file between them. They are started ahead.
 type vips struct {
 	path, version string
 	avif          bool
 	limits        limits
-	threads       int
+	threads       int // of a process
+	cores         int // processes of one picture at a time
+	temp          string
+	ahead         *ahead
 }
 
 func newVips(ctx context.Context, path string, cfg Config) (*vips, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	v := &vips{path: path, threads: max(1, runtime.GOMAXPROCS(0)/cfg.Parallel)}
+	v := &vips{path: path, threads: max(1, runtime.GOMAXPROCS(0)/cfg.Parallel), cores: runtime.GOMAXPROCS(0), temp: cfg.TempDir}
+	v.ahead = newAhead(v.begin, cfg.Parallel)
 	v.limits = limits{memory: cfg.MaxMemory, cpu: cfg.Timeout, file: max(cfg.MaxPixels*4+4096, 1<<20)}
 	said, err := v.ask(ctx, "--version")
 	if err != nil {
@@ -68,7 +76,13 @@ const basePixels = "base.v"
 
 func (v *vips) run(ctx context.Context, dir string, p *plan, tell func(string)) ([]made, error) {
 	tell(p.first())
-	if err := v.load(ctx, dir, &p.Source, basePixels, p.Box, p.first(), codeDamaged); err != nil {
+	// What saves starts while the picture is loaded.
+	savers := make([]*call, len(p.Outputs))
+	for i, o := range p.Outputs {
+		savers[i] = saver(o)
+	}
+	v.ahead.prepare(1, savers[:min(len(savers), v.cores)]...)
+	if err := v.bring(ctx, dir, p); err != nil {
 		return nil, err
 	}
 	if len(p.Marks) > 0 {
@@ -78,36 +92,60 @@ func (v *vips) run(ctx context.Context, dir string, p *plan, tell func(string)) 
 		}
 	}
 	outputs := make([]made, len(p.Outputs))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(max(1, v.threads))
+	g, saving := errgroup.WithContext(ctx)
+	g.SetLimit(v.cores)
 	for i, o := range p.Outputs {
 		tell(o.Stage)
 		g.Go(func() (err error) {
-			outputs[i], err = v.save(ctx, dir, o)
+			outputs[i], err = v.save(saving, dir, o, savers[i])
 			return err
 		})
 	}
-	return outputs, g.Wait()
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return outputs, nil
 }
 
-// load decodes a picture to upright sRGB pixels of 8 bits that fit in a box.
-// What else the file said is cut off, or it would be in the outputs.
-func (v *vips) load(ctx context.Context, dir string, from *source, to string, box Size, stage, refusal string) error {
-	width, height := box.Width, box.Height
-	if width == 0 {
-		width = maxSide
+// again starts ahead what will be needed if the next job is as this one was. It does
+// not wait for that, and nobody waits for it but close.
+func (v *vips) again(p *plan) {
+	calls := []*call{loader(&p.Source, p.Box)}
+	for _, o := range p.Outputs {
+		calls = append(calls, saver(o))
 	}
-	if height == 0 {
-		height = maxSide
-	}
-	args := []string{"thumbnail", from.File, to, strconv.Itoa(width), "--height", strconv.Itoa(height), "--size", "down", "--fail-on", "truncated"}
-	if from.Profile { // on pictures without one, libvips 8.14 does harm with this
-		args = append(args, "--export-profile", "srgb")
-	}
-	if err := v.do(ctx, dir, stage, refusal, from.Format == formatAVIF, args...); err != nil {
+	v.ahead.expect(calls)
+}
+
+// bring makes the pixels that all else is made of.
+func (v *vips) bring(ctx context.Context, dir string, p *plan) error {
+	err := v.do(ctx, dir, p.first(), codeDamaged, loader(&p.Source, p.Box), basePixels, func(_ string, in io.Writer) error {
+		f, err := os.Open(filepath.Join(dir, p.Source.File))
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(in, f)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	px, err := openPixels(filepath.Join(dir, to))
+	return bare(filepath.Join(dir, basePixels), p.first())
+}
+
+// load is for what lies in the folder of the job: marks, and pixels for thumbnails.
+func (v *vips) load(ctx context.Context, dir string, from *source, to string, box Size, stage, refusal string) error {
+	args := append([]string{"thumbnail", from.File, to}, fit(from, box)...)
+	if err := v.once(ctx, dir, stage, refusal, from.Format == formatAVIF, args...); err != nil {
+		return err
+	}
+	return bare(filepath.Join(dir, to), stage)
+}
+
+// bare cuts off what else the file said, or it would be in the outputs.
+func bare(path, stage string) error {
+	px, err := openPixels(path)
 	if err == nil {
 		err = errors.Join(px.bare(), px.Close())
 	}
@@ -118,7 +156,7 @@ func (v *vips) load(ctx context.Context, dir string, from *source, to string, bo
 }
 
 // save makes one output of the pixels.
-func (v *vips) save(ctx context.Context, dir string, o output) (made, error) {
+func (v *vips) save(ctx context.Context, dir string, o output, c *call) (made, error) {
 	from := basePixels
 	if o.Box != (Size{}) {
 		from = o.File + ".v"
@@ -131,19 +169,13 @@ func (v *vips) save(ctx context.Context, dir string, o output) (made, error) {
 		return made{}, &stageError{Stage: o.Stage, Text: err.Error()}
 	}
 	defer px.Close()
-	args := []string{from, o.File, "--strip"}
-	quality := strconv.Itoa(o.Quality)
-	switch o.Format {
-	case formatJPEG:
-		args = append([]string{"jpegsave"}, append(args, "--Q", quality, "--background", "255 255 255")...)
-	case formatWebP:
-		args = append([]string{"webpsave"}, append(args, "--Q", quality)...)
-	case formatAVIF:
-		args = append([]string{"heifsave"}, append(args, "--Q", quality, "--compression", "av1", "--bitdepth", "8")...)
-	case formatPNG:
-		args = append([]string{"pngsave"}, append(args, "--filter", "all")...)
-	}
-	return made{o, px.size}, v.do(ctx, dir, o.Stage, codeCannotEnc, o.Format == formatAVIF, args...)
+	return made{o, px.size}, v.do(ctx, dir, o.Stage, codeCannotEnc, c, o.File, func(its string, in io.Writer) error {
+		if err := os.Link(filepath.Join(dir, from), filepath.Join(its, pixelsIn)); err != nil {
+			return err
+		}
+		_, err := io.WriteString(in, "P5 1 1 255\n\x00")
+		return err
+	})
 }
 
 // mark lays the marks onto the pixels, in their file: only the lines that they
@@ -180,28 +212,73 @@ func (v *vips) mark(ctx context.Context, dir string, marks []mark) error {
 	return nil
 }
 
-// do runs one command. A refusal by vips itself is the file's fault, unless it says
-// that the machine has not enough of something.
-func (v *vips) do(ctx context.Context, dir, stage, refusal string, modules bool, args ...string) error {
+// do has one call carried out, and moves what it made into the folder of the job.
+func (v *vips) do(ctx context.Context, dir, stage, refusal string, c *call, to string, feed func(its string, in io.Writer) error) error {
+	s, err := v.ahead.take(c)
+	if err != nil {
+		return err
+	}
+	defer s.discard()
+	said, err := s.work(ctx, feed)
+	if err == nil {
+		if err = os.Rename(filepath.Join(s.dir, c.out), filepath.Join(dir, to)); err != nil {
+			err = &stageError{Stage: stage, Text: err.Error()}
+		}
+		return err
+	}
+	return judge(ctx, stage, refusal, said, err)
+}
+
+// once runs one command in the folder of the job.
+func (v *vips) once(ctx context.Context, dir, stage, refusal string, modules bool, args ...string) error {
+	c := &call{args: args, own: strings.HasSuffix(args[1], ".v"), modules: modules}
+	said, err := run(v.command(ctx, dir, c))
+	if err == nil {
+		return nil
+	}
+	return judge(ctx, stage, refusal, said, err)
+}
+
+// begin starts a process in a folder of its own.
+func (v *vips) begin(c *call) (*started, error) {
+	dir, err := os.MkdirTemp(v.temp, "forebay-image-")
+	if err != nil {
+		return nil, forebay.Errorf(forebay.CodeUnavailable, "image", "temporary folder: %w", err)
+	}
+	s, err := newStarted(v.command(context.Background(), dir, c))
+	if err != nil {
+		os.RemoveAll(dir)
+	}
+	return s, err
+}
+
+func (v *vips) command(ctx context.Context, dir string, c *call) *exec.Cmd {
 	var more []string
-	if !strings.HasSuffix(args[1], ".v") {
+	if !c.own {
 		// Loaders that were never hardened stay shut; that of our own pixels is one of them.
 		more = append(more, "VIPS_BLOCK_UNTRUSTED=1")
 	}
-	if !modules {
+	if !c.modules {
 		// Where it looks for its modules there are none: loading ImageMagick's and
 		// others takes a third of the start, and only AVIF's is ever needed.
 		more = append(more, "VIPSHOME="+dir)
 	}
-	said, err := run(sandboxed(ctx, v.limits, dir, v.env(dir, more...), append([]string{v.path}, args...)...))
-	if err == nil {
-		return nil
-	}
+	return sandboxed(ctx, v.limits, dir, v.env(dir, more...), append([]string{v.path}, c.args...)...)
+}
+
+// judge tells whose fault a failure is. A refusal by vips itself is the file's,
+// unless it says that the machine has not enough of something.
+func judge(ctx context.Context, stage, refusal, said string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
+	var system *os.PathError
+	var link *os.LinkError
 	var d *died
-	if errors.As(err, &d) {
+	switch {
+	case errors.As(err, &system), errors.As(err, &link):
+		return &stageError{Stage: stage, Text: err.Error()}
+	case errors.As(err, &d):
 		return &stageError{Stage: stage, Text: d.how + ": " + said}
 	}
 	for _, shortage := range []string{"No space left", "out of memory", "unable to malloc", "Cannot allocate", "unable to write", "File too large",

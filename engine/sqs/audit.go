@@ -66,7 +66,8 @@ func (e *Engine) auditQueue(ctx context.Context, q *queue) ([]Finding, error) {
 	if q.fifo && a[string(types.QueueAttributeNameFifoThroughputLimit)] != "perMessageGroupId" {
 		say("set DeduplicationScope to messageGroup and FifoThroughputLimit to perMessageGroupId", "it takes 300 calls a second in all, not for each group")
 	}
-	return found, e.auditDead(ctx, a, say)
+	err = e.auditDead(ctx, a, say) // adds to found
+	return found, err
 }
 
 // auditDead looks at where dead letters go.

@@ -334,6 +334,13 @@ func refuses(v *env, a Ability) {
 		v.refusesItem(msg("a", atLevel(0)))
 	case DedupKeys:
 		v.refusesItem(msg("a", withKey("k")))
+	case Keeping:
+		v.put("a")
+		_, err := v.e.Receive(v.ctx, engine.Receive{Queue: testQueue, Max: 1, Kept: true})
+		if forebay.CodeOf(err) != forebay.CodeUnsupported {
+			v.failf("receive of kept leases gave %v, want it refused as unsupported", err)
+		}
+		v.ack(v.one("a"))
 	case Following:
 		v.put("a")
 		d := v.one("a")

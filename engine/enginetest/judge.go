@@ -77,13 +77,15 @@ func (j *judge) step(s step) error {
 	case "send":
 		return j.send(n)
 	case "receive":
-		return j.receive(judgedQueue(n[0]), 1+n[1]%8, 0, j.units(1+n[2]%6))
+		return j.receive(engine.Receive{Queue: judgedQueue(n[0]), Max: 1 + n[1]%8, Lease: j.units(1 + n[2]%6), Kept: j.keeps(n[1])})
 	case "wait":
-		return j.receive(judgedQueue(n[0]), 1+n[1]%8, j.units(1+n[3]%9), j.units(1+n[2]%6))
+		return j.receive(engine.Receive{Queue: judgedQueue(n[0]), Max: 1 + n[1]%8, Wait: j.units(1 + n[3]%9), Lease: j.units(1 + n[2]%6), Kept: j.keeps(n[1])})
 	case "settle":
 		return j.settle(n)
 	case "extend":
 		return j.extend(n)
+	case "late":
+		return j.late(n)
 	case "pass":
 		j.pass(j.units(1 + n[0]%5))
 	case "reopen":
@@ -280,7 +282,7 @@ func (j *judge) extend(n [4]int) error {
 	if len(j.receipts) == 0 {
 		return nil
 	}
-	now, lease := time.Now(), j.units(1+n[2]%8)
+	now, lease := time.Now(), j.units(n[2]%9)
 	rs := []forebay.Receipt{j.receipts[n[0]%len(j.receipts)], j.receipts[n[1]%len(j.receipts)]}
 	errs, err := j.e.Extend(j.ctx, rs, lease)
 	if err != nil || len(errs) != len(rs) {

@@ -12,18 +12,23 @@ import (
 )
 
 // receive holds a batch against what may be handed out.
-func (j *judge) receive(queue string, limit int, wait, lease time.Duration) error {
-	ds, err := j.e.Receive(j.ctx, engine.Receive{Queue: queue, Max: limit, Wait: wait, Lease: lease})
-	if err != nil || len(ds) > limit {
-		return fmt.Errorf("receive of %d gave %d, %v", limit, len(ds), err)
+func (j *judge) receive(r engine.Receive) error {
+	ds, err := j.e.Receive(j.ctx, r)
+	if err != nil || len(ds) > r.Max {
+		return fmt.Errorf("receive of %d gave %d, %v", r.Max, len(ds), err)
+	}
+	queue := r.Queue
+	if len(ds) > 0 && r.Wait > 0 && j.ledger != nil {
+		j.o.sweep(time.Now()) // jobs may have ended meanwhile
 	}
 	now := time.Now()
 	var batch []*entry
 	for _, d := range ds {
-		e, err := j.handedOut(d, queue, batch, lease, now)
+		e, err := j.handedOut(d, queue, batch, r.Lease, now)
 		if err != nil {
 			return err
 		}
+		e.kept = r.Kept
 		batch = append(batch, e)
 	}
 	w := j.rates[queue]
@@ -279,7 +284,7 @@ func (j *judge) drain() error {
 		queue := judgedQueue(n)
 		for j.o.next(queue, nil, time.Now()) != nil {
 			before := len(j.given)
-			if err := j.receive(queue, 50, 0, j.units(50)); err != nil {
+			if err := j.receive(engine.Receive{Queue: queue, Max: 50, Lease: j.units(50)}); err != nil {
 				return err
 			}
 			for _, e := range slices.Clone(j.o.entries) {
@@ -296,7 +301,7 @@ func (j *judge) drain() error {
 				return fmt.Errorf("queue %q gives no more, %d are left", queue, len(j.o.entries))
 			}
 		}
-		if err := j.receive(queue, 50, 0, j.units(50)); err != nil {
+		if err := j.receive(engine.Receive{Queue: queue, Max: 50, Lease: j.units(50)}); err != nil {
 			return err
 		}
 	}

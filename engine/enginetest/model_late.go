@@ -85,17 +85,22 @@ func (e *Model) ExtendLate(ctx context.Context, receipts []forebay.Receipt, leas
 	}
 	return items(ctx, e, receipts, engine.MaxReceive, func(r forebay.Receipt, now time.Time) error {
 		m, ok := e.o.late(r)
-		switch {
-		case !ok:
+		if !ok {
 			return noReceipt(r)
-		case m == nil:
-			return fail(forebay.CodeNotFound, "the message of %q is gone", r)
-		case !m.active(now):
-			return nil
 		}
-		m.until = now.Add(lease)
-		return m.stopping()
+		return m.extendLate(lease, now)
 	})
+}
+
+func (e *entry) extendLate(lease time.Duration, now time.Time) error {
+	switch {
+	case e == nil:
+		return fail(forebay.CodeNotFound, "the message is gone")
+	case !e.active(now):
+		return nil
+	}
+	e.until = now.Add(lease)
+	return e.stopping()
 }
 
 func (e *Model) Peek(ctx context.Context, q engine.PeekQuery) (engine.PeekPage, error) {

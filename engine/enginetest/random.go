@@ -48,7 +48,7 @@ var stepWeights = []struct {
 	op     string
 	weight int
 }{
-	{"send", 26}, {"receive", 26}, {"wait", 4}, {"settle", 26}, {"extend", 5}, {"pass", 12},
+	{"send", 26}, {"receive", 26}, {"wait", 4}, {"settle", 26}, {"extend", 5}, {"late", 5}, {"pass", 12},
 	{"reopen", 2}, {"replay", 3}, {"discard", 2}, {"limit", 3}, {"purge", 1},
 }
 

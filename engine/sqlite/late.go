@@ -181,7 +181,7 @@ type extendLate struct {
 }
 
 func (o *extendLate) apply(t *tx) error {
-	o.was = o.was[:0]
+	o.was, o.lapses = o.was[:0], o.lapses[:0]
 	copy(o.errs, o.refused)
 	for i := range o.at {
 		if o.errs[i] != nil {
@@ -190,11 +190,13 @@ func (o *extendLate) apply(t *tx) error {
 		f, err := t.find(o.at[i])
 		switch {
 		case err != nil:
-			return err
 		case f.it != nil:
-			o.errs[i] = o.one(t, f.ls, f.it)
+			o.errs[i], err = o.one(t, f.ls, f.it)
 		case f.q == nil:
 			o.errs[i] = forebay.Errorf(forebay.CodeNotFound, "sqlite: extend", "the message is gone")
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -1,18 +1,14 @@
 package sqlite
 
 import (
-	"context"
 	"math"
-	"slices"
-	"time"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/engine"
 )
 
 // lease is one hand-out of one Receive. It is true in memory; the store has a row
 // of it so that a crash does not forget the deliveries, and of a kept one so that
-// the next start takes it up (kept.go).
+// the next start takes it up (loadleases.go).
 type lease struct {
 	id    int64
 	start int64 // of the engine that gave it
@@ -194,82 +190,6 @@ func (l *loop) end(ls *lease, it *item, back *ref, now int64) {
 	}
 	l.blocks.release(it.blk)
 	l.touch(q)
-}
-
-// Extend sets leases to end lease from now; see engine.Engine.
-func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error) {
-	if err := checkExtend(receipts, lease); err != nil {
-		return nil, err
-	}
-	o := &extend{at: e.sealer.tickets(receipts), lease: lease, errs: make([]error, len(receipts))}
-	if err := e.submit(ctx, o); err != nil {
-		return nil, err
-	}
-	return o.errs, nil
-}
-
-func checkExtend(receipts []forebay.Receipt, lease time.Duration) error {
-	if len(receipts) > engine.MaxReceive {
-		return tooMany("receipts", engine.MaxReceive)
-	}
-	if lease == 0 {
-		return nil
-	}
-	return checkLease(lease)
-}
-
-// extend is the op of Extend.
-type extend struct {
-	change
-	at    []ticket
-	lease time.Duration
-	errs  []error
-	was   []extended
-}
-
-// extended is an item that has another end, and the one before.
-type extended struct {
-	it    *item
-	until int64
-}
-
-func (o *extend) size() int64 { return 64 }
-
-// durable is false: whether a lease was extended matters to who is still there.
-func (*extend) durable() bool { return false }
-
-func (o *extend) apply(t *tx) error {
-	o.was = o.was[:0]
-	for i, at := range o.at {
-		o.errs[i] = nil
-		if ls, it := t.l.held(at); it != nil {
-			o.errs[i] = o.one(t, ls, it)
-		} else {
-			o.errs[i] = errLeaseLost()
-		}
-	}
-	return nil
-}
-
-// one sets the end of a lease at once, as if it were committed: nothing else of this
-// transaction goes by it. An end that is now is met by the next cycle's timers, before
-// whatever comes with it.
-func (o *extend) one(t *tx, ls *lease, it *item) error {
-	o.was = append(o.was, extended{it, it.until})
-	it.until = t.now + int64(o.lease)
-	t.l.timers.sooner(&ls.timer, it.until)
-	if ls.kept {
-		ls.stale = true
-		t.touch(ls)
-	}
-	return it.stopping()
-}
-
-func (o *extend) abort() {
-	for _, w := range slices.Backward(o.was) {
-		w.it.until = w.until
-	}
-	o.was = nil
 }
 
 func errLeaseLost() error {

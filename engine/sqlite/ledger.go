@@ -93,17 +93,28 @@ const endAgain = time.Second
 // was asked to stop, or its deadline has passed. Then the same cycle ends it; until
 // that is committed it stays leased.
 func (l *loop) mustEnd(ls *lease, it *item, now int64) bool {
+	o, g := l.lapse(ls, it, now)
+	switch {
+	case o != nil:
+		l.own = append(l.own, o)
+	case g != nil:
+		l.history.recordLater(&note{typ: evLeaseLost, state: stWaiting, attempt: it.attempts + 1, id: g.id, kind: g.kind, queue: ls.q.name})
+	}
+	return o != nil
+}
+
+// lapse gives the op that ends a job whose lease runs out; nil: it is to wait again,
+// or cannot be read, and then nothing is known of it.
+func (l *loop) lapse(ls *lease, it *item, now int64) (*lapse, *glance) {
 	_, g, err := l.bodyOf(&it.ref)
 	if err != nil {
-		return false
+		return nil, nil
 	}
 	s := forebay.Settlement{Verdict: forebay.Release}
 	if !it.override(&s, &g, now) {
-		l.history.recordLater(&note{typ: evLeaseLost, state: stWaiting, attempt: it.attempts + 1, id: g.id, kind: g.kind, queue: ls.q.name})
-		return false
+		return nil, &g
 	}
-	l.own = append(l.own, &lapse{ls: ls, it: it, s: s})
-	return true
+	return &lapse{ls: ls, it: it, s: s}, &g
 }
 
 // lapse ends a job whose lease ran out.

@@ -34,7 +34,7 @@ func gaps() map[Ability]gap {
 		"stats/follow what happens", "soak/all at once, everything ends once", "batch/the largest", "purge/drops what is not active"}
 	return map[Ability]gap{
 		Joining: {append([]string{"next/not when the receipt is refused"}, dedup...), gapJoining},
-		Telling: {dedup, gapTelling},
+		Telling: {append([]string{"dedup/by key", "dedup/by key in one call"}, dedup...), gapTelling},
 		Grouping: {[]string{"group/in order, one batch at a time", "group/several in one batch, others go on", "group/later ones wait for a retry",
 			"group/later ones wait for a release", "group/a released tail comes again in order", "group/order across an expired lease",
 			"group/each of a batch has a lease of its own", "group/an ended lease gives back just that one",

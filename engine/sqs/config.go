@@ -37,6 +37,9 @@ type Config struct {
 	// queue for its dead letters. For tests and development.
 	Create bool
 
+	// CreateFIFO makes FIFO queues of those, with the ending .fifo on SQS.
+	CreateFIFO bool
+
 	// Unwrap opens the envelopes that other services put around a payload, by queue.
 	Unwrap map[string]Unwrap
 

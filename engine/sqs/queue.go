@@ -101,11 +101,11 @@ func (e *Engine) create(ctx context.Context, name string) (url string, err error
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	stem, fifo := strings.CutSuffix(name, ".fifo")
-	stem = stem[:min(len(stem), forebay.MaxQueueBytes-len("-dead.fifo"))]
 	attributes := map[string]string{"MessageRetentionPeriod": "1209600"}
-	dead := stem + "-dead"
-	if fifo {
-		dead += ".fifo"
+	cut := func(end string) string { return stem[:min(len(stem), forebay.MaxQueueBytes-len(end))] + end }
+	dead := cut("-dead")
+	if fifo || e.cfg.CreateFIFO {
+		name, dead = cut(".fifo"), cut("-dead.fifo")
 		attributes["FifoQueue"] = "true"
 	}
 	made, err := e.createOne(ctx, dead, attributes)

@@ -111,8 +111,8 @@ func (q *queue) route(m *forebay.Message, out *types.SendMessageBatchRequestEntr
 	if group != "" {
 		name := plainID(group)
 		out.MessageGroupId = &name
-		if name != m.Group && m.Group != "" {
-			rest.Group = m.Group
+		if m.Group != "" && (name != m.Group || m.Group == m.ID) {
+			rest.Group = m.Group // else a group of this name says that it was sent without one
 		}
 	}
 	rest.DedupKey = m.DedupKey
@@ -233,8 +233,8 @@ func (q *queue) decode(raw *types.Message) forebay.Message {
 			m.Payload = bytes
 		}
 	}
-	if q.fifo && m.Group == m.ID && rest.Group == "" {
-		m.Group = "" // it was sent without one
+	if q.fifo && m.Group == plainID(m.ID) && rest.Group == "" {
+		m.Group = ""
 	}
 	return m
 }

@@ -121,7 +121,7 @@ func New(cfg Config) (*API, error) {
 	return a, err
 }
 
-// Register puts the routes on a mux.
+// Register puts the routes on a mux, but for those of RegisterHealth.
 func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
@@ -133,6 +133,10 @@ func (a *API) Register(mux *http.ServeMux) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(a.spec) // a client that has gone needs no answer
 	})
+}
+
+// RegisterHealth puts the routes of those who watch a server on a mux.
+func (a *API) RegisterHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /readyz", a.readyz)
 	if a.cfg.Monitor != nil {

@@ -103,6 +103,7 @@ func startOn(t *testing.T, e engine.Engine, change func(*api.Config)) *server {
 	}
 	mux := http.NewServeMux()
 	s.api.Register(mux)
+	s.api.RegisterHealth(mux)
 	h := httptest.NewServer(mux)
 	t.Cleanup(func() {
 		s.streams.Close()

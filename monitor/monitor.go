@@ -95,3 +95,6 @@ func (m *Monitor) Written() Latency { return m.landed.latency(m.cfg.Now()) }
 func buckets() []float64 {
 	return []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300}
 }
+
+// Add shows the series of a part that this package does not know: a concrete engine's.
+func (m *Monitor) Add(c prometheus.Collector) error { return m.registry.Register(c) }

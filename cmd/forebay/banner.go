@@ -16,8 +16,13 @@ func (s *server) banner(p *program) {
 	if err != nil {
 		dir = s.settings.Data.Dir
 	}
+	if url := s.sqsURL(); url != "" {
+		line("sqs", url)
+	}
 	line("queue", fmt.Sprintf("SQLite in %s, durability %s", dir, s.settings.Data.Durability))
-	line("sink", s.sinkName())
+	if s.sink != nil {
+		line("sink", s.sinkName())
+	}
 	if !s.ring.Required() {
 		line("keys", "none: everyone who reaches the port may send and look")
 	}

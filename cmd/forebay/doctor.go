@@ -60,6 +60,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 	} {
 		all = append(all, check(ctx))
 	}
+	all = append(all, d.shared(ctx)...)
 	failed := 0
 	err = p.print(all, func(w io.Writer) {
 		for _, f := range all {

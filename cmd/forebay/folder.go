@@ -18,6 +18,8 @@ const (
 	keysFile    = "keys.json"
 	filesFolder = "files"
 	secretFile  = "webhook.secret"
+
+	accessKeysFile = "access-keys.json"
 )
 
 // makeFolder makes the data folder when it is not there, and finds out whether it

@@ -43,6 +43,7 @@ type commands struct {
 	Bad       badCmd       `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
 	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
 	Keys      keysCmd      `cmd:"" group:"look" help:"Keys: list, add, revoke."`
+	SQS       sqsCmd       `cmd:"" name:"sqs" group:"look" help:"SQS: access keys of clients, dead letters on AWS."`
 }
 
 const description = `Forebay takes events in within milliseconds, keeps what it accepted, and writes it to the database at the database's pace.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -10,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 
 	"github.com/forebayhq/forebay/ingest"
@@ -48,7 +50,7 @@ func (c *serveCmd) Run(p *program) error {
 	if terminal {
 		s.banner(p)
 	}
-	log.Info("serving", "url", s.file.URL, "sink", s.sinkName(), "data", settings.Data.Dir,
+	log.Info("serving", "url", s.file.URL, "sqs", s.sqsURL(), "sink", s.sinkName(), "data", settings.Data.Dir,
 		"durability", settings.Data.Durability, "version", built().Version)
 	return s.run(signals)
 }
@@ -117,23 +119,52 @@ func (s *server) await(signals <-chan os.Signal, ended <-chan error) error {
 	}
 }
 
+// serveHTTP answers requests, also those of SQS clients, until both servers are closed.
 func (s *server) serveHTTP() error {
 	s.http.ConnContext = ingest.ConnContext
-	if err := s.http.Serve(ingest.Listen(s.listener)); !errors.Is(err, http.ErrServerClosed) {
-		return err
+	var both errgroup.Group
+	both.Go(func() error { return s.serveOne(s.http, ingest.Listen(s.listener)) })
+	if s.sqs.http != nil {
+		both.Go(func() error { return s.serveOne(s.sqs.http, s.sqs.listener) })
 	}
-	return nil
+	return both.Wait()
 }
 
-// closeHTTP closes the port and lets requests finish, until the time is up.
+// serveOne serves until it is closed. If it fails before, it takes the other with it.
+func (s *server) serveOne(h *http.Server, l net.Listener) error {
+	err := h.Serve(l)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	for _, one := range s.httpServers() {
+		err = errors.Join(err, one.Close())
+	}
+	return err
+}
+
+func (s *server) httpServers() []*http.Server {
+	if s.sqs.http == nil {
+		return []*http.Server{s.http}
+	}
+	return []*http.Server{s.http, s.sqs.http}
+}
+
+// closeHTTP closes the ports and lets requests finish, until the time is up.
 func (s *server) closeHTTP(hurried context.Context) error {
 	ctx, cancel := context.WithTimeout(hurried, s.settings.Server.Drain)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		s.log.Warn("requests were cut off", "reason", err)
-		return s.http.Close()
+	var all errgroup.Group
+	for _, one := range s.httpServers() {
+		all.Go(func() error {
+			err := one.Shutdown(ctx)
+			if err != nil {
+				s.log.Warn("requests were cut off", "reason", err)
+				err = one.Close()
+			}
+			return err
+		})
 	}
-	return nil
+	return all.Wait()
 }
 
 // pause waits, unless ctx ends first.

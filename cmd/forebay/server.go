@@ -16,7 +16,9 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
+	"github.com/forebayhq/forebay/engine/sqs"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
@@ -38,8 +40,11 @@ type server struct {
 
 	ring   *keyring.Ring
 	bad    *badrow.Store
+	local  engine.Engine // the queue of this server
 	broker *broker.Broker
-	sink   sink
+	sink   sink // nil: neither written nor looked at here
+	sqs    sqsParts
+	shared *sqs.Engine // what events go through between servers; nil: the local queue
 
 	taskParts
 
@@ -72,7 +77,7 @@ func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err err
 			err = errors.Join(err, s.close())
 		}
 	}()
-	steps := []func() error{s.openPort, s.openQueue, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openHTTP}
+	steps := []func() error{s.openPort, s.openSQSPort, s.openQueue, s.openSQSAPI, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openHTTP}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -120,7 +125,7 @@ func (s *server) openQueue() error {
 	if s.settings.Data.Durability == "process" {
 		durability = sqlite.DurabilityProcess
 	}
-	engine, err := sqlite.Open(sqlite.Config{
+	local, err := sqlite.Open(sqlite.Config{
 		HistoryAge:     s.settings.History.MaxAge,
 		HistoryMax:     s.settings.History.MaxRows,
 		Path:           s.path(queueFile),
@@ -131,17 +136,22 @@ func (s *server) openQueue() error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	s.local = local
+	all, err := s.openShared()
+	if err != nil {
+		return errors.Join(err, local.Close())
+	}
 	alerts := broker.Alerts{Queue: broker.AlertQueue}
 	if !s.settings.Alerts.Enabled {
 		alerts.Queue = ""
 	}
-	s.broker, err = broker.New(engine, broker.Config{
+	s.broker, err = broker.New(all, broker.Config{
 		Alerts: alerts,
 		Policy: policy(s.settings.Queue(config.DefaultQueue)),
 		Queues: policies(s.settings),
 	})
 	if err != nil {
-		return errors.Join(usage(err), engine.Close())
+		return errors.Join(usage(err), all.Close())
 	}
 	s.closing(s.broker.Close)
 	return nil
@@ -181,6 +191,9 @@ func (s *server) openStores() (err error) {
 	}
 	s.closing(s.bad.Close)
 	s.monitor, err = monitor.New(monitor.Config{Broker: s.broker, Bad: s.bad, Version: built().Version, Logger: s.log.With("part", "metrics")})
+	if err == nil && s.shared != nil {
+		err = s.monitor.Add(sqsSeries{s.shared})
+	}
 	return err
 }
 
@@ -193,6 +206,9 @@ func (s *server) writers() int {
 }
 
 func (s *server) openWorker() (err error) {
+	if !s.settings.Server.Has(config.RoleWorker) {
+		return nil
+	}
 	c := s.settings.Sink
 	w, err := worker.New(s.broker, worker.Config{
 		Queue:        event.Queue,
@@ -216,7 +232,9 @@ func (s *server) openHTTP() error {
 		return usage(err)
 	}
 	mux := http.NewServeMux()
-	edge.Register(mux)
+	if s.settings.Server.Has(config.RoleIngest) {
+		edge.Register(mux)
+	}
 	s.api, err = api.New(api.Config{
 		Broker: s.broker, Ring: s.ring, Bad: s.bad,
 		Edge:      edge,
@@ -224,18 +242,23 @@ func (s *server) openHTTP() error {
 		Streams:   s.streams,
 		Schedules: s.scheduler,
 		Receipts:  s.receipts,
-		Sink:      s.sink,
-		Checks:    s.checks(edge),
-		Token:     s.file.Token,
-		Loopback:  isLoopback(s.listener.Addr().String()),
-		Version:   built().Version,
-		Logger:    s.log.With("part", "api"),
+
+		AccessKeys: s.accessKeys(),
+		Sink:       s.finder(),
+		Checks:     s.checks(edge),
+		Token:      s.file.Token,
+		Loopback:   isLoopback(s.listener.Addr().String()),
+		Version:    built().Version,
+		Logger:     s.log.With("part", "api"),
 	})
 	if err != nil {
 		return err
 	}
-	s.api.Register(mux)
-	s.registerTasks(mux)
+	s.api.RegisterHealth(mux)
+	if s.settings.Server.Has(config.RoleAPI) {
+		s.api.Register(mux)
+		s.registerTasks(mux)
+	}
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
@@ -285,12 +308,15 @@ func (s *server) newEdge() (*ingest.Edge, error) {
 }
 
 func (s *server) checks(edge *ingest.Edge) []api.Check {
-	return []api.Check{
+	all := []api.Check{
 		{Name: "queue", Run: s.broker.Check},
 		{Name: "admission", Run: edge.Check}, // disk and backlog, as each request meets them
-		{Name: "sink", Run: s.checkSink, Optional: true},
 		{Name: "history", Run: func(context.Context) error { return s.broker.Watcher().Err() }, Optional: true},
 	}
+	if s.sink != nil {
+		all = append(all, api.Check{Name: "sink", Run: s.checkSink, Optional: true})
+	}
+	return all
 }
 
 // checkSink tells what the sink has met, without asking the database: readiness is

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/sink/postgres"
 	"github.com/forebayhq/forebay/sink/sqlite"
@@ -29,6 +31,9 @@ const sinkTimeout = 3 * time.Second
 // openSink opens the database that events are written to. One that does not answer
 // is no reason not to start: events are accepted and wait.
 func (s *server) openSink() error {
+	if r := &s.settings.Server; !r.Has(config.RoleWorker) && !r.Has(config.RoleAPI) {
+		return nil
+	}
 	c := s.settings.Sink
 	shared := words.Config{Logger: s.log.With("part", "sink"), Observe: s.monitor.Batch, OnState: s.monitor.SinkState}
 	var err error
@@ -44,6 +49,14 @@ func (s *server) openSink() error {
 	}
 	s.closing(s.sink.Close)
 	return nil
+}
+
+// finder is the sink as who asks where an event is sees it.
+func (s *server) finder() api.Finder {
+	if s.sink == nil {
+		return nil // and not a sink that is nil
+	}
+	return s.sink
 }
 
 // sinkError tells an address that is wrong from a database that cannot be used.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/images"
 	"github.com/forebayhq/forebay/inbox"
 	"github.com/forebayhq/forebay/keyring"
@@ -69,6 +70,9 @@ func (s *server) openStorage() (err error) {
 }
 
 func (s *server) openJobWorkers() error {
+	if !s.settings.Server.Has(config.RoleWorker) {
+		return nil
+	}
 	queues, err := s.openHandlers()
 	if err != nil {
 		return err
@@ -108,7 +112,12 @@ func (s *server) work(ctx context.Context) error {
 	for _, w := range s.workers {
 		working.Go(func() error { return w.Run(ctx) })
 	}
-	working.Go(func() error { return s.scheduler.Run(ctx) })
+	if s.settings.Server.Has(config.RoleAPI) {
+		working.Go(func() error { return s.scheduler.Run(ctx) })
+	}
+	if s.sqs.service != nil {
+		working.Go(func() error { return s.sqs.service.Run(ctx) })
+	}
 	if s.settings.Storage.MaxAge > 0 {
 		working.Go(func() error { return s.cleanStorage(ctx) })
 	}

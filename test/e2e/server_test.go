@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,6 +38,7 @@ func TestMain(m *testing.M) {
 type server struct {
 	t    *testing.T
 	url  string
+	sqs  string // host:port of the SQS endpoint; empty: it is off
 	data string
 	env  []string
 	wrap []string // a command that runs the program, if any
@@ -83,7 +85,8 @@ func (s *server) spawn() {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	line := append(append([]string{}, s.wrap...), binary, "serve", "--data", s.data, "--listen", strings.TrimPrefix(s.url, "http://"))
+	line := append(append([]string{}, s.wrap...), binary, "serve", "--data", s.data, "--listen", strings.TrimPrefix(s.url, "http://"),
+		"--sqs-listen", cmp.Or(s.sqs, "off"))
 	line = append(line, s.args...)
 	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Env = append(cleanEnv(), s.env...)
@@ -102,7 +105,7 @@ func cleanEnv() []string {
 	var env []string
 	for _, pair := range os.Environ() {
 		name, _, _ := strings.Cut(pair, "=")
-		if name != "DATABASE_URL" && name != "PORT" && !strings.HasPrefix(name, "FOREBAY_") {
+		if name != "DATABASE_URL" && name != "PORT" && !strings.HasPrefix(name, "FOREBAY_") && !strings.HasPrefix(name, "AWS_") {
 			env = append(env, pair)
 		}
 	}

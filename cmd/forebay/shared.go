@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/route"
+	"github.com/forebayhq/forebay/engine/sqs"
+	"github.com/forebayhq/forebay/event"
+)
+
+// settingsTimeout bounds the reading of the AWS SDK's own settings, which may ask the
+// machine's metadata.
+const settingsTimeout = 10 * time.Second
+
+// openSQS opens the queue that events share between servers.
+func openSQS(s *config.Settings, cfg sqs.Config) (*sqs.Engine, error) {
+	c := s.SQS
+	cfg.Queues = map[string]string{event.Queue: c.URL}
+	cfg.Region, cfg.Endpoint = c.Region, c.Endpoint
+	cfg.Unwrap = map[string]sqs.Unwrap{event.Queue: {
+		SNS: c.Unwrap == "sns", Topics: c.Topics, EventBridge: c.Unwrap == "eventbridge", S3: c.Unwrap == "s3",
+	}}
+	ctx, cancel := context.WithTimeout(context.Background(), settingsTimeout)
+	defer cancel()
+	e, err := sqs.Open(ctx, cfg)
+	if err != nil {
+		return nil, usage(err)
+	}
+	return e, nil
+}
+
+// openShared puts the queue that servers share, if there is one, beside this server's own.
+func (s *server) openShared() (engine.Engine, error) {
+	if s.settings.SQS.URL == "" {
+		return s.local, nil
+	}
+	var err error
+	if s.shared, err = openSQS(s.settings, sqs.Config{Logger: s.log.With("part", "aws sqs")}); err != nil {
+		return nil, err
+	}
+	all, err := route.New(s.local, map[string]engine.Engine{event.Queue: s.shared})
+	if err != nil {
+		return nil, errors.Join(err, s.shared.Close())
+	}
+	return all, nil
+}
+
+// isFIFO tells a queue whose messages keep their order, by its name.
+func isFIFO(url string) bool { return strings.HasSuffix(url, ".fifo") }

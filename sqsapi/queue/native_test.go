@@ -1,0 +1,126 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/sqsapi/queue"
+)
+
+func TestQueueThatOnlyTheEngineKnows(t *testing.T) {
+	bubble(t, func(v *env) {
+		_, err := v.s.GetQueueUrl(v.ctx, queue.GetQueueUrlInput{QueueName: "events"})
+		v.refused(err, "QueueDoesNotExist")
+		_, err = v.e.Send(v.ctx, []forebay.Message{
+			{ID: "native", Queue: "events", Kind: "app_open", Payload: []byte(`{"a":1}`), Headers: map[string]string{"x": "y", "sqs-frame": "9,9", "sqs-a-bad": "no tab"}},
+			{ID: "in order", Queue: "orders.fifo", Group: "user 1", Payload: []byte("1")},
+		})
+		v.fine(err)
+		out, err := v.s.ListQueues(v.ctx, queue.ListQueuesInput{})
+		v.fine(err)
+		if !slices.Equal(out.QueueUrls, []string{"events", "orders.fifo"}) {
+			t.Errorf("there are %v", out.QueueUrls)
+		}
+		m := v.one("http://localhost:9324/000000000000/events", `{"a":1}`)
+		if m.MessageId != "native" || len(m.MessageAttributes) != 0 {
+			t.Errorf("got %+v", m)
+		}
+		v.fine(v.remove("events", m))
+		m = v.one("orders.fifo", "1")
+		if m.Attributes["MessageGroupId"] != "user 1" {
+			t.Errorf("got %v", m.Attributes)
+		}
+		v.create("events") // with default attributes: it is there already
+	})
+}
+
+func TestForebaysOwnConsumersReadTheBody(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.create("a")
+		v.send("a", "body", text("k", "v"))
+		ds, err := v.e.Receive(v.ctx, engine.Receive{Queue: "a", Max: 1})
+		v.fine(err)
+		if len(ds) != 1 || string(ds[0].Payload) != "body" || ds[0].Headers["sqs-a-k"] != "String\tv" {
+			t.Errorf("got %+v", ds)
+		}
+	})
+}
+
+func TestUnknownQueue(t *testing.T) {
+	bubble(t, func(v *env) {
+		for _, name := range []string{"none", "http://x/1/none", "a b", ""} {
+			_, err := v.trySend(name, "x")
+			want := "QueueDoesNotExist"
+			if name == "" {
+				want = "MissingRequiredParameterException"
+			}
+			v.refused(err, want)
+		}
+		v.create("a")
+		_, err := v.s.GetQueueUrl(v.ctx, queue.GetQueueUrlInput{QueueName: "a", QueueOwnerAWSAccountId: "111111111111"})
+		v.refused(err, "QueueDoesNotExist")
+	})
+}
+
+func TestEndedContextIsPassedOn(t *testing.T) {
+	bubble(t, func(v *env) {
+		q := v.create("a")
+		ctx, cancel := context.WithTimeout(v.ctx, time.Second)
+		defer cancel()
+		_, err := v.s.ReceiveMessage(ctx, queue.ReceiveInput{QueueUrl: q, WaitTimeSeconds: new(20)})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+		v.send(q, "x")
+		v.one(q, "x") // nothing stayed with the poll that was cut
+	})
+}
+
+// bare is an engine without optional abilities.
+type bare struct{ engine.Engine }
+
+func TestNewRefuses(t *testing.T) {
+	bubble(t, func(v *env) {
+		if _, err := queue.New(queue.Config{}); forebay.CodeOf(err) != forebay.CodeInvalid {
+			t.Errorf("no engine: %v", err)
+		}
+		if _, err := queue.New(queue.Config{Engine: bare{v.e}}); forebay.CodeOf(err) != forebay.CodeUnsupported {
+			t.Errorf("an engine without documents: %v", err)
+		}
+	})
+}
+
+func TestInFlightLimit(t *testing.T) {
+	bubble(t, func(v *env) {
+		q := v.create("a")
+		for range 121 {
+			msgs := make([]forebay.Message, 1000)
+			for i := range msgs {
+				msgs[i] = forebay.Message{ID: time.Now().String() + itoa(i), Queue: q, Payload: []byte("x"), DedupWindow: 1}
+			}
+			_, err := v.e.Send(v.ctx, msgs)
+			v.fine(err)
+			time.Sleep(time.Millisecond)
+		}
+		for range 12 {
+			_, err := v.e.Receive(v.ctx, engine.Receive{Queue: q, Max: 10_000, Lease: time.Hour})
+			v.fine(err)
+		}
+		_, err := v.s.ReceiveMessage(v.ctx, queue.ReceiveInput{QueueUrl: q})
+		if f := v.refused(err, "OverLimit"); f != nil {
+			if _, status, _ := f.Describe(); status != 403 {
+				t.Errorf("status %d", status)
+			}
+		}
+		start := time.Now()
+		v.bodies(v.receive(q, wait(20))) // a long poll is silent
+		if took := time.Since(start); took != 20*time.Second {
+			t.Errorf("silent for %s", took)
+		}
+	})
+}

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"syscall"
 	"time"
@@ -36,11 +37,10 @@ func (s *server) openSQSPort() error {
 	if addr == config.Off || !s.settings.Server.Has(config.RoleAPI) {
 		return nil
 	}
-	keys, err := sign.Open(s.path(accessKeysFile), sign.Config{})
+	live, err := hasAccessKeys(s.path(accessKeysFile))
 	if err != nil {
 		return cannotStart(err)
 	}
-	live := slices.ContainsFunc(keys.List(), func(k sign.Key) bool { return k.Live() })
 	if _, _, err := net.SplitHostPort(addr); err != nil { // a port alone
 		host := "127.0.0.1"
 		if live {
@@ -63,7 +63,7 @@ func (s *server) openSQSPort() error {
 		e.Hint = "name another address for the SQS endpoint: --sqs-listen 127.0.0.1:0 takes any free port, off none"
 		return cannotStart(e)
 	}
-	s.sqs.listener, s.sqs.keys = l, keys
+	s.sqs.listener = l
 	s.closing(func() error {
 		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 			return err
@@ -73,12 +73,28 @@ func (s *server) openSQSPort() error {
 	return nil
 }
 
+// hasAccessKeys tells whether a live access key exists. If the folder cannot be used,
+// that is found out next.
+func hasAccessKeys(path string) (bool, error) {
+	if _, err := os.Stat(path); err != nil {
+		return false, nil
+	}
+	keys, err := sign.Open(path, sign.Config{})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(keys.List(), func(k sign.Key) bool { return k.Live() }), nil
+}
+
 // openSQSAPI opens the endpoint on the queues of this server.
 func (s *server) openSQSAPI() (err error) {
 	if s.sqs.listener == nil {
 		return nil
 	}
 	c := s.settings.SQSAPI
+	if s.sqs.keys, err = sign.Open(s.path(accessKeysFile), sign.Config{}); err != nil {
+		return cannotStart(err)
+	}
 	s.sqs.service, err = queue.New(queue.Config{
 		Engine: s.local, Account: c.Account, Region: c.Region, Wide: c.Limits == "wide", Logger: s.log.With("part", "sqs"),
 	})

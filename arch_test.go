@@ -48,6 +48,8 @@ var imports = []importRule{
 	{"filter", []string{".", "engine"}, "a text becomes an engine's filter; nothing is asked"},
 	{"schedule", []string{".", "engine", "broker"}, "it sends jobs; who works them is not its business"},
 	{"storage", []string{"."}, "a leaf: bytes by name"},
+	{"flow", []string{"."}, "decisions without I/O: it knows no engine and no job"},
+	{"flow/*", []string{".", "engine", "broker", "worker", "flow"}, "it makes jobs of decisions, and their ends events"},
 	{"task", []string{".", "worker"}, "handlers by kind"},
 	{"task/*", []string{".", "engine", "broker", "worker", "task", "storage"}, "a handler knows its job and where results go; handlers never import each other"},
 	{"stream", []string{".", "engine", "broker"}, "it shows what the broker's watcher tells"},

@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"hash"
+	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -23,18 +25,19 @@ const (
 )
 
 // signer makes and checks the handles of one queue.
-type signer struct{ key [sha256.Size]byte }
+type signer struct{ macs sync.Pool }
 
-func (s *Service) signer(life string) *signer {
+func (s *Service) newSigner(life string) *signer {
 	m := hmac.New(sha256.New, s.key)
 	m.Write([]byte(life))
-	g := &signer{}
-	m.Sum(g.key[:0])
-	return g
+	key := m.Sum(nil)
+	return &signer{macs: sync.Pool{New: func() any { return hmac.New(sha256.New, key) }}}
 }
 
 func (g *signer) sign(b []byte) []byte {
-	m := hmac.New(sha256.New, g.key[:])
+	m := g.macs.Get().(hash.Hash)
+	defer g.macs.Put(m)
+	m.Reset()
 	m.Write(b)
 	return m.Sum(nil)[:handleMAC]
 }

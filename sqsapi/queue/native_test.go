@@ -97,30 +97,27 @@ func TestNewRefuses(t *testing.T) {
 
 func TestInFlightLimit(t *testing.T) {
 	bubble(t, func(v *env) {
+		v.s.LimitInFlight(20)
 		q := v.create("a")
-		for range 121 {
-			msgs := make([]forebay.Message, 1000)
-			for i := range msgs {
-				msgs[i] = forebay.Message{ID: time.Now().String() + itoa(i), Queue: q, Payload: []byte("x"), DedupWindow: 1}
-			}
-			_, err := v.e.Send(v.ctx, msgs)
-			v.fine(err)
-			time.Sleep(time.Millisecond)
-		}
-		for range 12 {
-			_, err := v.e.Receive(v.ctx, engine.Receive{Queue: q, Max: 10_000, Lease: time.Hour})
+		for range 3 {
+			_, err := v.s.SendMessageBatch(v.ctx, queue.SendBatchInput{QueueUrl: q, Entries: entries(10, "x")})
 			v.fine(err)
 		}
+		first := v.receive(q)
+		v.receive(q)
 		_, err := v.s.ReceiveMessage(v.ctx, queue.ReceiveInput{QueueUrl: q})
-		if f := v.refused(err, "OverLimit"); f != nil {
-			if _, status, _ := f.Describe(); status != 403 {
-				t.Errorf("status %d", status)
-			}
+		f := v.refused(err, "OverLimit")
+		if _, status, _ := f.Describe(); status != 403 {
+			t.Errorf("status %d", status)
 		}
 		start := time.Now()
 		v.bodies(v.receive(q, wait(20))) // a long poll is silent
 		if took := time.Since(start); took != 20*time.Second {
 			t.Errorf("silent for %s", took)
+		}
+		v.fine(v.remove(q, first[0]))
+		if n := len(v.receive(q)); n != 10 {
+			t.Errorf("then %d were received", n)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
@@ -18,6 +19,8 @@ type env struct {
 	ctx context.Context
 	e   engine.Engine
 	s   *queue.Service
+
+	skew time.Duration // of the clock, where the test restarts
 }
 
 func bubble(t *testing.T, f func(v *env)) { bubbleOf(t, queue.Config{}, f) }

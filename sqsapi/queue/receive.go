@@ -78,7 +78,7 @@ func (s *Service) ReceiveMessage(ctx context.Context, in ReceiveInput) (ReceiveO
 
 // shown makes what the caller sees of messages that were received at a time.
 func (s *Service) shown(q *queue, a *asked, ds []forebay.Delivery, at time.Time) []Message {
-	now, sign := s.cfg.Now(), s.signer(q.Life)
+	now, sign := s.cfg.Now(), q.live.sign
 	out := make([]Message, len(ds))
 	s.firsts.see(ds, now)
 	for i := range ds {

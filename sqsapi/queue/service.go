@@ -89,13 +89,14 @@ func (s *Service) Run(ctx context.Context) error {
 // live is what is known of a queue in this process only.
 type live struct {
 	life   string
+	sign   *signer
 	funnel funnel // of a FIFO queue
 	again  again
 	flight flight
 }
 
 func (s *Service) newLive(life string) *live {
-	l := &live{life: life}
+	l := &live{life: life, sign: s.newSigner(life)}
 	l.funnel.do = func(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
 		return s.numberAndSend(ctx, l, msgs)
 	}

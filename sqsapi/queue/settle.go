@@ -80,7 +80,7 @@ func (o *opened) each(errs, answers []error, failure error, f func(i int, err er
 }
 
 func (s *Service) open(q *queue, entries []HandleInput, errs []error, fits func(e *HandleInput, at time.Time) error) (o opened) {
-	sign := s.signer(q.Life)
+	sign := q.live.sign
 	for i := range entries {
 		e := &entries[i]
 		if e.ReceiptHandle == "" {

@@ -52,7 +52,7 @@ func FuzzPack(f *testing.F) {
 // FuzzHandle: no handle that was not given is taken.
 func FuzzHandle(f *testing.F) {
 	s := &Service{key: []byte("key")}
-	g := s.signer("life")
+	g := s.newSigner("life")
 	good := g.handle("1.2.3", time.UnixMilli(1_700_000_000_000))
 	f.Add(good)
 	f.Add(good + "A")
@@ -61,7 +61,7 @@ func FuzzHandle(f *testing.F) {
 		if r, at, err := g.receipt(handle); err == nil && (handle != good || r != "1.2.3" || at.UnixMilli() != 1_700_000_000_000) {
 			t.Errorf("%q is taken for %q", handle, r)
 		}
-		if _, _, err := s.signer("other").receipt(handle); err == nil {
+		if _, _, err := s.newSigner("other").receipt(handle); err == nil {
 			t.Errorf("%q is taken by another queue", handle)
 		}
 	})

@@ -57,7 +57,7 @@ type pace struct {
 	sent [progressRate]time.Time // the last ones, in a ring
 	next int                     // place of the oldest
 	held *forebay.HistoryEvent   // the latest that had to wait
-	logs []forebay.HistoryEvent  // what must not overtake it
+	logs []*forebay.HistoryEvent // what must not overtake it
 
 	stage string    // of the latest
 	begun int       // stages since from
@@ -113,7 +113,7 @@ func (s *Subscription) lag() {
 
 // offer hands an event over, or ends the subscription. It never waits. All below
 // need w.mu.
-func (s *Subscription) offer(e forebay.HistoryEvent, now time.Time) {
+func (s *Subscription) offer(e *forebay.HistoryEvent, now time.Time) {
 	p := s.paced[e.Job]
 	switch {
 	case e.Type == forebay.HistoryProgress:
@@ -131,7 +131,7 @@ func (s *Subscription) offer(e forebay.HistoryEvent, now time.Time) {
 	}
 }
 
-func (s *Subscription) offerProgress(e forebay.HistoryEvent, p *pace, now time.Time) {
+func (s *Subscription) offerProgress(e *forebay.HistoryEvent, p *pace, now time.Time) {
 	if p == nil {
 		if len(s.paced) >= pacedJobs {
 			s.sweep(now)
@@ -154,7 +154,7 @@ func (s *Subscription) offerProgress(e forebay.HistoryEvent, p *pace, now time.T
 	if len(p.logs) > 0 { // they come after the one that is held, and before this one
 		s.flush(p, now, true)
 	}
-	p.held = &e
+	p.held = e
 	s.w.held[s] = struct{}{}
 }
 
@@ -165,7 +165,7 @@ func (s *Subscription) flush(p *pace, now time.Time, atOnce bool) {
 	if !due && !atOnce || p.held == nil {
 		return
 	}
-	held, logs := *p.held, p.logs
+	held, logs := p.held, p.logs
 	p.held, p.logs = nil, nil
 	if due {
 		s.sendProgress(p, held, now)
@@ -200,13 +200,13 @@ func (s *Subscription) sweep(now time.Time) {
 
 // sendProgress leaves progress waiting where there is no room: a newer one will
 // take its place.
-func (s *Subscription) sendProgress(p *pace, e forebay.HistoryEvent, now time.Time) {
+func (s *Subscription) sendProgress(p *pace, e *forebay.HistoryEvent, now time.Time) {
 	if s.closed {
 		return
 	}
 	if len(s.c) == cap(s.c) {
 		p.sent[p.next] = now.Add(progressPer/progressRate - progressPer) // look again a little later
-		p.held = &e
+		p.held = e
 		s.w.held[s] = struct{}{}
 		return
 	}
@@ -215,14 +215,16 @@ func (s *Subscription) sendProgress(p *pace, e forebay.HistoryEvent, now time.Ti
 	s.send(e) // there is room, and nobody else sends
 }
 
-func (s *Subscription) send(e forebay.HistoryEvent) {
+func (s *Subscription) send(shared *forebay.HistoryEvent) {
 	if s.closed {
 		return
 	}
+	e := *shared
 	e.Seq = max(e.Seq, s.last)
 	s.last = e.Seq
 	select {
 	case s.c <- e:
+		s.w.woken++
 	default:
 		s.lag()
 	}

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"runtime"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type Watcher struct {
 	begun bool // a page has come
 	ended bool
 	fails error // why the history cannot be read just now
+	woken int   // subscribers, since the others could run
 }
 
 // note is somebody who wants to hear remarks about jobs.
@@ -123,16 +125,17 @@ func (w *Watcher) remove(s *Subscription) {
 func (w *Watcher) publish(events []forebay.HistoryEvent, place int64, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, e := range events {
-		w.ring.add(e)
+	for i := range events {
+		e := &events[i] // shared by all who keep it: nobody writes to it
+		w.ring.add(*e)
 		for s := range w.jobs[e.Job] {
-			w.offer(s, &e, now)
+			w.offer(s, e, now)
 		}
 		for s := range w.queue[e.Queue] {
-			w.offer(s, &e, now)
+			w.offer(s, e, now)
 		}
 		for s := range w.all[""] {
-			w.offer(s, &e, now)
+			w.offer(s, e, now)
 		}
 	}
 	w.place = max(w.place, place)
@@ -140,8 +143,25 @@ func (w *Watcher) publish(events []forebay.HistoryEvent, place int64, now time.T
 
 func (w *Watcher) offer(s *Subscription, e *forebay.HistoryEvent, now time.Time) {
 	if s.filter.holds(e) {
-		s.offer(*e, now)
+		s.offer(e, now)
+		w.breathe()
 	}
+}
+
+// wakesAtOnce is how many subscribers are woken in a row. All at once they would
+// stand in the scheduler's queue before whoever sends or works jobs.
+const wakesAtOnce = 8
+
+// breathe lets those run who were woken. It needs w.mu, and gives it away meanwhile:
+// who subscribes in between reads the store after that, which has what is handed out.
+func (w *Watcher) breathe() {
+	if w.woken < wakesAtOnce {
+		return
+	}
+	w.woken = 0
+	w.mu.Unlock()
+	runtime.Gosched()
+	w.mu.Lock()
 }
 
 // release sends progress that had to wait, and tells when to look again.
@@ -155,6 +175,7 @@ func (w *Watcher) release(now time.Time) (next time.Time) {
 		} else if next.IsZero() || due.Before(next) {
 			next = due
 		}
+		w.breathe()
 	}
 	return next
 }

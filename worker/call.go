@@ -20,7 +20,7 @@ func (w *Worker) handle(k *work) (errs []error, data []byte) {
 	case w.cfg.Handler != nil:
 		errs = []error{guard(func() error { return w.cfg.Handler.Handle(k.ctx, ds[0]) })}
 	case w.cfg.Jobs != nil:
-		j := &Job{Delivery: ds[0], tell: k.items[0].voice.tell, effect: w.b.Effect}
+		j := &Job{Delivery: ds[0], tell: k.items[0].voice.tell, follow: &k.follow, effect: w.b.Effect}
 		errs = []error{guard(func() (err error) {
 			data, err = w.cfg.Jobs.HandleJob(k.ctx, j)
 			return err

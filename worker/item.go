@@ -37,8 +37,10 @@ type work struct {
 	cancel context.CancelCauseFunc
 	live   int // items whose lease is not lost; guarded by keeper.mu
 
-	clock clock
-	left  bool // behind: it has its verdict, and its handler has not returned; owned by the loop
+	clock  clock
+	follow atomic.Pointer[Follow] // of a job's handler; nil: none
+
+	left bool // behind: it has its verdict, and its handler has not returned; owned by the loop
 }
 
 // result of a work.

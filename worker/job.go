@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -26,6 +27,7 @@ func (f JobFunc) HandleJob(ctx context.Context, j *Job) ([]byte, error) { return
 type Job struct {
 	forebay.Delivery
 	tell   Teller
+	follow *atomic.Pointer[Follow] // of its work; nil: no worker made it
 	effect func(ctx context.Context, key string, run func(context.Context) ([]byte, error)) ([]byte, error)
 }
 
@@ -54,6 +56,19 @@ func (j *Job) Tell(p forebay.Progress) {
 // Logf writes a line to the job's log.
 func (j *Job) Logf(format string, args ...any) {
 	j.tell(nil, &forebay.LogLine{At: time.Now(), Text: fmt.Sprintf(format, args...)})
+}
+
+// Follow changes the verdict of a delivery before it is stored.
+type Follow func(forebay.Settlement) forebay.Settlement
+
+// Follow lets f see, and change, the verdict of this delivery: what it puts into Next
+// appears together with the verdict. It is called for every verdict that this worker
+// gives once a handler has begun, also for one that is left behind. f must be quick and
+// do no I/O; the last call of Follow counts.
+func (j *Job) Follow(f Follow) {
+	if j.follow != nil {
+		j.follow.Store(&f)
+	}
 }
 
 // Once runs an effect that must not happen twice, such as a payment, and remembers

@@ -223,6 +223,9 @@ func (l *loop) settled(k *work, r result) []ending {
 		if it.d.Job != nil && s.Cause.Code != "" {
 			s.Cause.Started = k.began
 		}
+		if follow := k.follow.Load(); follow != nil {
+			s = (*follow)(s)
+		}
 		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
 		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
 			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true, Began: k.began,

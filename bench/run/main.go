@@ -29,6 +29,7 @@ type options struct {
 	rounds  int
 	seconds int // of one wrk run
 	backlog int
+	search  int // jobs that are searched
 	child   string
 }
 
@@ -45,6 +46,9 @@ var parts = []part{
 	{"latency", latency},
 	{"idle", idle},
 	{"jobs", jobs},
+	{"starts", starts},
+	{"streams", streams},
+	{"search", search},
 }
 
 func main() {
@@ -55,6 +59,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each comparison")
 	flag.IntVar(&o.seconds, "seconds", 5, "length of one load run")
 	flag.IntVar(&o.backlog, "backlog", 1_000_000, "messages that wait in the backlog part")
+	flag.IntVar(&o.search, "search", 200_000, "jobs in the search part, one per commit")
 	flag.StringVar(&only, "only", "", "parts to run, separated by commas; empty: all")
 	flag.StringVar(&o.child, "child", "", "for this program's own use")
 	flag.Parse()

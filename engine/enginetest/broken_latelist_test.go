@@ -85,6 +85,11 @@ var lateFaults = []lateFault{
 			e.seq = o.seq
 		}
 	}), false, []string{"kept group/the last of a batch comes back first"}},
+	{"puts what comes back before its group", reopens(func(_ *oracle, e *entry, now time.Time) {
+		if e.active(now) {
+			e.seq = -e.seq
+		}
+	}), false, []string{"kept group/the last of a batch waits for those before it"}},
 
 	{"calls all waiting", func() *lateBroken {
 		return &lateBroken{late: func(_ forebay.Receipt, s *engine.LateState) { s.Where = engine.WhereWaiting }}

@@ -13,6 +13,7 @@ func keptGroupCases() []testCase {
 	return []testCase{
 		{name: "kept group/locked after a reopening", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupLocked},
 		{name: "kept group/the last of a batch comes back first", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupTail},
+		{name: "kept group/the last of a batch waits for those before it", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupBehind},
 		{name: "kept group/the first of a batch comes back first", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupHead},
 		{name: "kept group/one in the middle is held", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupMiddle},
 		{name: "kept group/many, given back in any order", invariants: []int{6}, reopens: true, needs: Keeping, run: keptGroupMany},
@@ -50,6 +51,26 @@ func keptGroupTail(v *env) {
 	v.none()
 	v.ack(first...)
 	v.want(v.take(10), "g2", "g3", "g4", "g5")
+}
+
+// keptGroupBehind gives back g3 when all before it wait, which nobody has asked for since.
+func keptGroupBehind(v *env) {
+	for name, back := range map[string]func(d forebay.Delivery){
+		"a": func(d forebay.Delivery) { v.end(d, forebay.Release, 0) },
+		"b": func(d forebay.Delivery) { v.end(d, forebay.Retry, 0) },
+		"c": func(d forebay.Delivery) { v.codes(v.extend(0, d.Receipt), "") },
+	} {
+		all := ids(name, 5)
+		v.putGroup(name, all...)
+		ds := v.keep(3, v.lease())
+		v.end(ds[0], forebay.Release, 0)
+		v.end(ds[1], forebay.Retry, 0)
+		v.reopen()
+		back(ds[2])
+		got := v.take(10)
+		v.want(got, all...)
+		v.ack(got...)
+	}
 }
 
 func keptGroupHead(v *env) {

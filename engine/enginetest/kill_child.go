@@ -23,6 +23,7 @@ const (
 	killGroups    = 4 // of each sender
 	killBacklog   = 2000
 	killLease     = 10 * time.Minute // no lease may end by itself: the machine may be slow
+	killKept      = 6 * time.Second  // but those that are kept, which the last round waits for
 )
 
 // child is the process that will be killed.
@@ -34,11 +35,12 @@ type child struct {
 	open  atomic.Int64 // sent and not ended, about
 	known []string
 	jobs  bool // the engine keeps a ledger
+	keeps bool // it keeps leases
 }
 
 // killChild works until it is killed.
 func killChild(t *testing.T, cfg KillConfig, dir string) {
-	c := &child{facts: os.NewFile(factsFD, "facts"), round: setting(t, killRoundEnv, 0)}
+	c := &child{facts: os.NewFile(factsFD, "facts"), round: setting(t, killRoundEnv, 0), keeps: cfg.Keeps}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // should the parent have died
 	defer cancel()
 	c.ctx = ctx
@@ -156,15 +158,25 @@ func (c *child) sendAgain() error {
 
 func (c *child) consume(consumer int, rng *rand.Rand) error {
 	for n := 0; c.ctx.Err() == nil; n++ {
-		ds, err := c.e.Receive(c.ctx, engine.Receive{
-			Queue: testQueue, Max: 1 + rng.IntN(50), Wait: time.Second, Lease: killLease,
-		})
+		r := engine.Receive{Queue: testQueue, Max: 1 + rng.IntN(50), Wait: time.Second, Lease: killLease}
+		if c.keeps && rng.IntN(3) == 0 {
+			r.Lease, r.Kept = killKept, true
+		}
+		ds, err := c.e.Receive(c.ctx, r)
 		if err != nil {
 			return err
 		}
 		batch := fmt.Sprintf("%d.%d.%d", c.round, consumer, n)
 		for _, d := range ds {
 			c.say(gotFact(d, batch))
+			if r.Kept {
+				c.say(keptFact(d))
+			}
+		}
+		if r.Kept && rng.IntN(4) == 0 {
+			if err := c.prolong(ds); err != nil {
+				return err
+			}
 		}
 		if err := c.tell(ds, rng); err != nil {
 			return err
@@ -217,6 +229,10 @@ func (c *child) settle(ds []forebay.Delivery, rng *rand.Rand) error {
 		return err
 	}
 	for i, d := range ds {
+		if forebay.CodeOf(errs[i]) == forebay.CodeLeaseLost && time.Now().After(d.LeaseUntil) { // the machine is slow
+			c.say(fmt.Sprintf("lost %s %s", ss[i].Verdict, d.ID))
+			continue
+		}
 		if errs[i] != nil {
 			return errors.Join(fmt.Errorf("settle of %q", d.ID), errs[i])
 		}

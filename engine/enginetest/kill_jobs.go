@@ -51,7 +51,7 @@ func (r *killRecord) told(j *forebay.Job) error {
 		return fmt.Errorf("job %q is %s, and nobody tried that", j.ID, j.State)
 	case end == "ack" && string(j.Result) != killResult(j.ID) && !strings.HasPrefix(m.batch, "end"):
 		return fmt.Errorf("job %q is completed with the result %q", j.ID, j.Result)
-	case end == "" && j.State != forebay.StateWaiting:
+	case end == "" && j.State != forebay.StateWaiting && (j.State != forebay.StateActive || !r.keeps): // killer.held judges those that are
 		return fmt.Errorf("job %q is %s after the opening", j.ID, j.State)
 	case end == "dead" && j.DeadSeq == 0:
 		return fmt.Errorf("job %q is dead, and no dead letter", j.ID)

@@ -45,6 +45,10 @@ func TestKillRecord(t *testing.T) {
 			stats: forebay.QueueStats{Dead: 1}, dead: map[string]bool{}, want: "dead letter",
 		},
 		{name: "active after opening", facts: "ready|", stats: forebay.QueueStats{Active: 1}, want: "active"},
+		{name: "a kept lease comes back early", facts: "send 0.9.1;got 0.9.1 1 1 b;keep r 9000000000000000000 0.9.1|got 0.9.1 2 1 c", want: "before its kept lease ends"},
+		{name: "a kept lease has ended", facts: "send 0.9.1;got 0.9.1 1 1 b;keep r 1 0.9.1|got 0.9.1 2 1 c;did ack 0.9.1"},
+		{name: "a kept lease that was perhaps settled", facts: "send 0.9.1;got 0.9.1 1 1 b;keep r 9000000000000000000 0.9.1;try retry 0.9.1|got 0.9.1 2 2 c;did ack 0.9.1"},
+		{name: "a slow machine", facts: "send 0.9.1;got 0.9.1 1 1 b;keep r 1 0.9.1;try ack 0.9.1;lost ack 0.9.1|got 0.9.1 2 1 c;did ack 0.9.1"},
 		{name: "the child complains", facts: "error what", want: "what"},
 		{name: "nonsense", facts: "what 1", want: "no such message"},
 	} {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestKill(t *testing.T) {
-	enginetest.Kill(t, enginetest.KillConfig{Open: func(dir string) (engine.Engine, error) {
+	enginetest.Kill(t, enginetest.KillConfig{Keeps: true, Open: func(dir string) (engine.Engine, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}

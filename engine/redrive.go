@@ -42,3 +42,8 @@ type RedriveTask struct {
 	Started time.Time
 	Reason  string // why it failed
 }
+
+// HeaderReplayed is in a message that is sent again on purpose, under its own id, with
+// another value each time. Engines whose store joins messages by id, and cannot be told
+// to forget one (FIFO queues of SQS), must not take it for a duplicate.
+const HeaderReplayed = "forebay-replayed"

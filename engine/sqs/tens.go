@@ -68,12 +68,12 @@ func (t *tens[T]) add(items ...T) {
 // start runs requests as long as the rule of tens allows. The lock must be held.
 func (t *tens[T]) start() {
 	for len(t.ready) > 0 && t.running < t.width && (t.running == 0 || t.full()) {
-		taken := t.take()
+		taken, batch := t.take()
 		if len(taken) == 0 {
 			continue // all of them were skipped
 		}
 		t.running++
-		t.done.Go(func() { t.run(taken) })
+		t.done.Go(func() { t.run(taken, batch) })
 	}
 }
 
@@ -90,8 +90,7 @@ func (t *tens[T]) full() bool {
 }
 
 // take removes what one request has room for. The lock must be held.
-func (t *tens[T]) take() []*lane[T] {
-	var taken []*lane[T]
+func (t *tens[T]) take() (taken []*lane[T], batch []T) {
 	size := 0
 	for len(t.ready) > 0 && len(taken) < maxBatch {
 		l := t.ready[0]
@@ -104,12 +103,12 @@ func (t *tens[T]) take() []*lane[T] {
 			break
 		} else {
 			size += first.bytes()
-			taken = append(taken, l)
+			taken, batch = append(taken, l), append(batch, first)
 		}
 		t.ready[0] = nil
 		t.ready = t.ready[1:]
 	}
-	return taken
+	return taken, batch
 }
 
 // next drops the first item of a lane, and tells whether there is another one.
@@ -121,11 +120,7 @@ func (t *tens[T]) next(l *lane[T]) bool {
 	return len(l.items) > 0
 }
 
-func (t *tens[T]) run(taken []*lane[T]) {
-	batch := make([]T, len(taken))
-	for i, l := range taken {
-		batch[i] = l.items[0]
-	}
+func (t *tens[T]) run(taken []*lane[T], batch []T) {
 	ctx, cancel := context.WithTimeout(t.base, t.timeout)
 	t.call(ctx, batch)
 	cancel()

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // How a message looks on SQS. The body is the payload where that is text that SQS
@@ -120,6 +121,9 @@ func (q *queue) route(m *forebay.Message, out *types.SendMessageBatchRequestEntr
 		key := m.DedupKey
 		if key == "" {
 			key = m.ID
+		}
+		if again := m.Headers[engine.HeaderReplayed]; again != "" {
+			key += "/" + again
 		}
 		key = plainID(key)
 		out.MessageDeduplicationId = &key

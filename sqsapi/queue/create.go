@@ -2,8 +2,11 @@ package queue
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -83,11 +86,25 @@ func (s *Service) create(ctx context.Context, name string, set, tags map[string]
 func (s *Service) same(q *queue, set map[string]string) error {
 	is := s.whole(q.fifo, q.Attributes)
 	for _, attr := range slices.Sorted(maps.Keys(set)) {
-		if set[attr] != is[attr] {
+		if !sameValue(attr, set[attr], is[attr]) {
 			return fault("QueueNameExists", "A queue already exists with the same name and a different value for attribute %s", attr)
 		}
 	}
 	return nil
+}
+
+// sameValue compares values of an attribute; policies by what they say.
+func sameValue(attr, a, b string) bool {
+	if a == b {
+		return true
+	}
+	if attr == "RedrivePolicy" {
+		p, err := parseRedrive(a)
+		o, oerr := parseRedrive(b)
+		return err == nil && oerr == nil && p != nil && o != nil && *p == *o
+	}
+	var v, w any
+	return strings.HasSuffix(attr, "Policy") && json.Unmarshal([]byte(a), &v) == nil && json.Unmarshal([]byte(b), &w) == nil && reflect.DeepEqual(v, w)
 }
 
 // GetQueueUrl tells whether a queue is there.
@@ -120,7 +137,7 @@ func (s *Service) checkPolicies(ctx context.Context, name string, all map[string
 		return refuse("Dead letter target does not exist.")
 	}
 	q, err := s.byName(ctx, to)
-	if f, is := err.(*Fault); is && f.Shape == "QueueDoesNotExist" {
+	if isShape(err, "QueueDoesNotExist") {
 		return refuse("Dead letter target does not exist.")
 	}
 	switch {

@@ -26,6 +26,7 @@ func TestEdge02FifoRefusesAnExpiredHandle(t *testing.T) {
 		if f := v.refused(v.remove(q, m), "InvalidParameterValueException"); !strings.Contains(f.Message, "has expired") {
 			t.Errorf("says %q", f.Message)
 		}
+		v.refused(v.hide(q, m, 60), "InvalidParameterValueException")
 		m = v.one(q, "g-1")
 		v.fine(v.hide(q, m, 60))
 		time.Sleep(2 * time.Second)

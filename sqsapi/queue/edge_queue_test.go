@@ -17,6 +17,9 @@ func TestEdge05CreateAgain(t *testing.T) {
 		v.create("a", "VisibilityTimeout", "20")
 		v.create("a")
 		v.create("a", "DelaySeconds", "0")
+		v.create("dead")
+		v.create("b", "RedrivePolicy", policyTo("dead", 3), "Policy", `{"Version":"2012-10-17","Statement":[]}`)
+		v.create("b", "RedrivePolicy", policyTo("dead", "3"), "Policy", `{"Statement": [], "Version": "2012-10-17"}`)
 		_, err := v.s.CreateQueue(v.ctx, queue.CreateQueueInput{QueueName: "a", Attributes: attrs("VisibilityTimeout", "21")})
 		f := v.refused(err, "QueueNameExists")
 		if code, _, _ := f.Describe(); code != "QueueAlreadyExists" || !strings.Contains(f.Message, "different value for attribute VisibilityTimeout") {

@@ -1,6 +1,9 @@
 package queue
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Fault is an answer that refuses, as the service model knows it.
 type Fault struct {
@@ -12,6 +15,11 @@ func (f *Fault) Error() string { return f.Shape + ": " + f.Message }
 
 func fault(shape, format string, args ...any) *Fault {
 	return &Fault{Shape: shape, Message: fmt.Sprintf(format, args...)}
+}
+
+func isShape(err error, shape string) bool {
+	var f *Fault
+	return errors.As(err, &f) && f.Shape == shape
 }
 
 // Describe is what the protocols need of a shape: the code that Query clients know,

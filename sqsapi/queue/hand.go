@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -26,11 +25,15 @@ func (s *Service) hand(ctx context.Context, q *queue, a *asked) ([]forebay.Deliv
 	return s.attempts.once(ctx, q.Life+"\x00"+a.attempt, now, held, take)
 }
 
+// takeRounds is how many claims of which nothing was to be handed out one receive
+// works off. The rest is there for the next one, and for the sweep.
+const takeRounds = 50
+
 // take leases messages that may be handed out. Those whose time is over, or that
 // were received too often, are moved out of the way meanwhile.
 func (s *Service) take(ctx context.Context, q *queue, a *asked) ([]forebay.Delivery, error) {
 	end := s.cfg.Now().Add(a.wait)
-	for {
+	for range takeRounds {
 		r := engine.Receive{Queue: q.name, Max: a.max, Wait: max(end.Sub(s.cfg.Now()), 0), Lease: max(a.visibility, engine.MinLease), Kept: true}
 		ds, err := s.engine.Receive(ctx, r)
 		if err != nil {
@@ -50,6 +53,7 @@ func (s *Service) take(ctx context.Context, q *queue, a *asked) ([]forebay.Deliv
 		}
 		return ds, s.hideNot(ctx, a, ds)
 	}
+	return nil, nil
 }
 
 // hideNot ends the leases of a receive that hides nothing.
@@ -77,98 +81,58 @@ func receiptsOf(ds []forebay.Delivery) []forebay.Receipt {
 // dead letter queue. All of it is one step of the engine.
 func (s *Service) sift(ctx context.Context, q *queue, ds []forebay.Delivery) ([]forebay.Delivery, error) {
 	var out []forebay.Settlement
-	now := s.cfg.Now()
-	good := ds[:0]
-	var to *queue
+	var at []int
 	for i := range ds {
-		d := &ds[i]
-		switch {
-		case d.Job != nil: // Forebay's own ledger decides about it
-		case q.over(d, now):
-			out = append(out, forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Expired})
-			continue
-		case q.redrive != nil && d.Deliveries > q.redrive.Max:
-			if to == nil {
-				to = s.deadLetterQueue(ctx, q)
-			}
-			if to != nil {
-				next, err := s.toDead(ctx, d, q, to)
-				if err != nil {
-					return nil, s.failed(ctx, err)
-				}
-				out = append(out, forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Ack, Next: []forebay.Message{next}})
-				continue
-			}
+		end, err := s.ending(ctx, q, &ds[i])
+		if err != nil {
+			return nil, s.failed(ctx, err)
 		}
-		good = append(good, *d)
+		if end != nil {
+			out, at = append(out, *end), append(at, i)
+		}
 	}
 	if len(out) == 0 {
-		return good, nil
+		return ds, nil
 	}
-	// One that is refused has lost its lease: it is met again.
-	if _, err := s.engine.Settle(ctx, out); err != nil {
+	errs, err := s.engine.Settle(ctx, out)
+	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
+	good := ds[:0]
+	for i := range ds {
+		if len(at) == 0 || at[0] != i {
+			good = append(good, ds[i])
+			continue
+		}
+		// One that the engine does not take into the other queue is better handed out
+		// than hidden for ever. One that has lost its lease is met again.
+		if code := forebay.CodeOf(errs[0]); code == forebay.CodeInvalid || code == forebay.CodeTooLarge {
+			good = append(good, ds[i])
+		}
+		at, errs = at[1:], errs[1:]
+	}
 	return good, nil
+}
+
+// ending is how a message ends that is not to be handed out; nil: it is.
+func (s *Service) ending(ctx context.Context, q *queue, d *forebay.Delivery) (*forebay.Settlement, error) {
+	switch {
+	case d.Job != nil: // Forebay's own ledger decides about it
+		return nil, nil
+	case q.over(d, s.cfg.Now()):
+		return &forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Expired}, nil
+	case q.redrive == nil || d.Deliveries <= q.redrive.Max:
+		return nil, nil
+	}
+	to := s.deadLetterQueue(ctx, q)
+	if to == nil {
+		return nil, nil
+	}
+	next, err := s.toDead(ctx, d, q, to)
+	return &forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Ack, Next: []forebay.Message{next}}, err
 }
 
 // over tells whether a message is not to be seen any more.
 func (q *queue) over(d *forebay.Delivery, now time.Time) bool {
 	return d.SentAt.UnixNano() < q.Since || now.Sub(sentAt(d)) >= q.retention
-}
-
-// flight is how many messages of a queue are in flight, as far as that was asked.
-type flight struct {
-	mu     sync.Mutex
-	active int64
-	at     time.Time
-}
-
-// flightAge is for how long the number is believed while it is far from the bound.
-const flightAge = time.Second
-
-// checkFlight holds a standard queue to its bound of messages in flight. A short poll
-// is refused, as on AWS; a long one gets nothing.
-func (s *Service) checkFlight(ctx context.Context, q *queue, a *asked) (full bool, err error) {
-	most := s.limits.inFlight
-	if q.fifo || most == 0 || q.live.flight.below(most/2, int64(a.max), s.cfg.Now()) {
-		return false, nil
-	}
-	stats, err := s.engine.Stats(ctx, q.name)
-	if err != nil {
-		return false, s.failed(ctx, err)
-	}
-	q.live.flight.set(stats[0].Active, s.cfg.Now())
-	if stats[0].Active < most {
-		return false, nil
-	}
-	if a.wait == 0 {
-		return false, fault("OverLimit", "The maximum number of messages in flight (%d) is reached.", most)
-	}
-	t := time.NewTimer(a.wait)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true, nil
-	case <-ctx.Done():
-		return true, ctx.Err()
-	}
-}
-
-// below tells whether the number was asked lately and is less than a bound. It counts
-// n more.
-func (f *flight) below(most, n int64, now time.Time) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if now.Sub(f.at) >= flightAge || f.active >= most {
-		return false
-	}
-	f.active += n
-	return true
-}
-
-func (f *flight) set(active int64, now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.active, f.at = active, now
 }

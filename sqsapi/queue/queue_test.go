@@ -23,31 +23,41 @@ type env struct {
 	skew time.Duration // of the clock, where the test restarts
 }
 
-func bubble(t *testing.T, f func(v *env)) { bubbleOf(t, queue.Config{}, f) }
+func bubble(t *testing.T, f func(v *env)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) { serve(t, queue.Config{}, f) })
+}
 
 func bubbleOf(t *testing.T, cfg queue.Config, f func(v *env)) {
 	t.Helper()
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		e, err := sqlite.Open(sqlite.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer e.Close()
-		cfg.Engine = e
-		s, err := queue.New(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx) }()
-		f(&env{T: t, ctx: t.Context(), e: e, s: s})
+	synctest.Test(t, func(t *testing.T) { serve(t, cfg, f) })
+}
+
+// serve gives f a service that runs.
+func serve(t *testing.T, cfg queue.Config, f func(v *env)) {
+	t.Helper()
+	e, err := sqlite.Open(sqlite.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	cfg.Engine = e
+	s, err := queue.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Errorf("Run: %v", err)
 		}
-	})
+	}()
+	f(&env{T: t, ctx: t.Context(), e: e, s: s})
 }
 
 // attrs makes a map of names and values.

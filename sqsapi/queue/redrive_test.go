@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/sqsapi/queue"
 )
 
@@ -124,5 +125,43 @@ func TestRedriveToAQueueThatIsGone(t *testing.T) {
 		v.send(q, "x")
 		v.fine(v.hide(q, v.one(q, "x"), 0))
 		v.one(q, "x") // kept where it is, not lost
+	})
+}
+
+// A message that others sent may have so many headers that it cannot carry where it
+// came from. It is handed out, not hidden for ever.
+func TestRedriveOfAMessageThatCannotBeMoved(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.create("dead")
+		q := v.create("a", "RedrivePolicy", policyTo("dead", 1))
+		full := forebay.Message{ID: "full", Queue: q, Payload: []byte("full"), Headers: map[string]string{}}
+		for i := range forebay.MaxHeaders {
+			full.Headers[itoa(i)] = "x"
+		}
+		_, err := v.e.Send(v.ctx, []forebay.Message{full, {ID: "other", Queue: q, Payload: []byte("other")}})
+		v.fine(err)
+		v.bodies(v.receive(q, hidden(0)), "full", "other")
+		v.bodies(v.receive(q), "full")
+		v.one("dead", "other")
+	})
+}
+
+func TestReceiveWorksOffWhatIsNotToBeHandedOut(t *testing.T) {
+	bubble(t, func(v *env) {
+		dead := v.create("dead")
+		q := v.create("a", "RedrivePolicy", policyTo("dead", 1))
+		for range 10 {
+			_, err := v.s.SendMessageBatch(v.ctx, queue.SendBatchInput{QueueUrl: q, Entries: entries(10, "x")})
+			v.fine(err)
+		}
+		for range 10 {
+			v.receive(q, hidden(60))
+		}
+		time.Sleep(time.Minute)
+		v.send(q, "fresh")
+		v.one(q, "fresh")
+		if n := v.waiting(dead); n != "100" {
+			t.Errorf("%s are in the dead letter queue", n)
+		}
 	})
 }

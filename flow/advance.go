@@ -19,6 +19,7 @@ const (
 	FailTimeout    = "timeout"
 	FailStuck      = "stuck"     // nothing drives it: a defect of ours, told rather than waited for
 	FailDiscarded  = "discarded" // its dead letter was
+	FailUnsent     = "unsent"    // its job cannot be: it breaks a limit, or its sub-flow is not there
 )
 
 // turn is one decision.
@@ -53,11 +54,11 @@ func (t *turn) book(e Event) {
 		t.bookItem(v, s, e)
 	case e.Item >= 0:
 	case s.State == StepFailed && e.Type == EventCompleted && t.mendable(s):
-		t.complete(v, s, e.Output)
+		t.complete(v, s, e.Output, e.Large)
 		t.mend()
 	case s.State != StepSent && s.State != StepDead || s.Each != nil:
 	case e.Type == EventCompleted:
-		t.complete(v, s, e.Output)
+		t.complete(v, s, e.Output, e.Large)
 	case e.Type == EventCancelled && t.r.State != RunRunning:
 		s.State, s.Error = StepCancelled, e.Error
 	case s.State == StepDead && e.Error != nil && e.Error.Code == FailDiscarded:
@@ -67,14 +68,17 @@ func (t *turn) book(e Event) {
 		if e.Type == EventTimedOut {
 			on = v.OnTimeout
 		}
+		if e.Error != nil && e.Error.Code == FailUnsent {
+			on = noDeadLetter(on)
+		}
 		t.failed(v, s, on, e.Error)
 	}
 }
 
-func (t *turn) complete(v *vertex, s *StepRun, output json.RawMessage) {
+func (t *turn) complete(v *vertex, s *StepRun, output json.RawMessage, large int) {
 	t.r.Order++
 	s.State, s.Order, s.Error = StepCompleted, t.r.Order, nil
-	t.keep(v, s, output)
+	t.keep(v, s, output, large)
 }
 
 // failed decides what the failure of a step means. In a run that fails already it
@@ -270,7 +274,7 @@ func (p *Plan) ids(ns []int) []string {
 func (t *turn) act(v *vertex, s *StepRun, vars map[string]any) error {
 	switch v.Kind {
 	case KindParallel, KindJoin:
-		t.complete(v, s, nil)
+		t.complete(v, s, nil, 0)
 		return nil
 	case KindBranch:
 		return t.choose(v, s, vars)
@@ -285,7 +289,7 @@ func (t *turn) act(v *vertex, s *StepRun, vars map[string]any) error {
 	t.Send = append(t.Send, send)
 	s.State = StepSent
 	if v.Kind == KindEmit {
-		t.complete(v, s, nil)
+		t.complete(v, s, nil, 0)
 	}
 	return nil
 }
@@ -304,7 +308,7 @@ func (t *turn) choose(v *vertex, s *StepRun, vars map[string]any) error {
 	}
 	var out bytes.Buffer
 	writeJSON(&out, map[string]any{"to": append([]string{}, s.To...)})
-	t.complete(v, s, out.Bytes())
+	t.complete(v, s, out.Bytes(), 0)
 	return nil
 }
 

@@ -111,10 +111,13 @@ func (t *turn) context(ids []string) json.RawMessage {
 }
 
 // keep stores an output for the steps that need it, while there is room.
-func (t *turn) keep(v *vertex, s *StepRun, output json.RawMessage) {
+func (t *turn) keep(v *vertex, s *StepRun, output json.RawMessage, large int) {
 	t.forget(s)
 	switch {
-	case len(output) == 0 || !t.p.uses[v.ID]:
+	case !t.p.uses[v.ID]:
+	case large > 0:
+		s.Omitted = large
+	case len(output) == 0:
 	case t.r.Context+len(output) > t.p.Definition.Context:
 		s.Omitted = len(output)
 	default:

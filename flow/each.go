@@ -77,26 +77,32 @@ func (t *turn) sendItems(v *vertex, s *StepRun) error {
 		return fmt.Errorf("%s gave %d items, and now %d", v.ForEach.In, e.Total, total)
 	}
 	for e.Next < e.Total && e.InFlight() < v.ForEach.InFlight {
-		var item ref.Val = types.Int(e.Next)
-		if list != nil {
-			item = list.Get(item)
-		}
-		vars["item"], vars["index"] = item, int64(e.Next)
-		send, err := t.sending(v, s, e.Next, vars)
+		send, err := t.item(v, s, list, e.Next, vars, types.Int(e.Next))
 		if err != nil {
-			return fmt.Errorf("item %d: %w", e.Next, err)
-		}
-		if v.with == nil && s.Payload == nil { // an item is what its handler is for
-			var b bytes.Buffer
-			if err := encode(&b, item); err != nil {
-				return fmt.Errorf("item %d: %w", e.Next, err)
-			}
-			send.Payload = b.Bytes()
+			return err
 		}
 		t.Send = append(t.Send, send)
 		e.Next++
 	}
 	return nil
+}
+
+// item makes the job of one item. Without with the item is its payload.
+func (t *turn) item(v *vertex, s *StepRun, list traits.Lister, n int, vars map[string]any, item ref.Val) (Send, error) {
+	if list != nil {
+		item = list.Get(item)
+	}
+	vars["item"], vars["index"] = item, int64(n)
+	send, err := t.sending(v, s, n, vars)
+	if err == nil && v.with == nil && s.Payload == nil {
+		var b bytes.Buffer
+		err = encode(&b, item)
+		send.Payload = b.Bytes()
+	}
+	if err != nil {
+		return Send{}, fmt.Errorf("item %d: %w", n, err)
+	}
+	return send, nil
 }
 
 func (t *turn) bookItem(v *vertex, s *StepRun, e Event) {
@@ -120,7 +126,7 @@ func (t *turn) endEach(v *vertex, s *StepRun) {
 	case !short:
 		var b bytes.Buffer
 		writeJSON(&b, map[string]int{"count": e.Total, "completed": e.Done, "failed": e.Failed})
-		t.complete(v, s, b.Bytes())
+		t.complete(v, s, b.Bytes(), 0)
 	case t.r.State != RunRunning:
 		s.State, s.Error = StepCancelled, t.r.Failure
 	case e.Stop != nil:

@@ -56,7 +56,7 @@ func (r *reader) belongs(s *Step, n *node, path string) {
 	}{
 		{"with", []Kind{KindJob, KindFlow, KindDead}},
 		{"for_each", []Kind{KindJob, KindFlow}},
-		{"queue", []Kind{KindJob, KindEmit, KindDead}},
+		{"queue", []Kind{KindJob, KindEmit}},
 		{"priority", []Kind{KindJob, KindEmit}}, {"group", sent}, {"limit_key", sent}, {"timeout", sent}, {"retry", sent},
 		{"on_failure", []Kind{KindJob, KindFlow, KindEmit, KindBranch, KindDelay, KindWait}},
 		{"on_timeout", []Kind{KindWait}},

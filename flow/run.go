@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -178,6 +179,7 @@ type Event struct {
 	Undo   bool            `json:"undo,omitempty"`
 	Type   EventType       `json:"type"`
 	Output json.RawMessage `json:"output,omitempty"`
+	Large  int             `json:"large,omitempty"` // bytes of an output that is too large to be told
 	Error  *Failure        `json:"error,omitempty"`
 }
 
@@ -218,6 +220,30 @@ type Effects struct {
 	CancelRuns []string // ids of runs of sub-flows
 	Drop       []string // ids of dead jobs that a further round replaces
 	Reopened   bool     // it was final, and goes on
+}
+
+// ParseJobID takes a JobID apart. The run of a sub-flow has itself the id of a step.
+func ParseJobID(id string) (run, step string, round, item int, undo, ok bool) {
+	item = NoItem
+	id, undo = strings.CutSuffix(id, "~undo")
+	cut := strings.LastIndexByte(id, '/')
+	if cut > 0 && cut+1 < len(id) && id[cut+1] >= '0' && id[cut+1] <= '9' { // step ids begin with a letter
+		n, err := strconv.Atoi(id[cut+1:])
+		if err != nil {
+			return "", "", 0, 0, false, false
+		}
+		id, item = id[:cut], n
+		cut = strings.LastIndexByte(id, '/')
+	}
+	if cut <= 0 {
+		return "", "", 0, 0, false, false
+	}
+	run, step = id[:cut], id[cut+1:]
+	if step, after, further := strings.Cut(step, "@"); further {
+		n, err := strconv.Atoi(after)
+		return run, step, n, item, undo, err == nil && badStepID(step) == ""
+	}
+	return run, step, 0, item, undo, badStepID(step) == ""
 }
 
 // Begin is a new run.

@@ -1,0 +1,299 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/flow"
+)
+
+// Start is a run that is wanted.
+type Start struct {
+	Flow    string
+	Version int             // 0: the latest
+	Input   json.RawMessage // empty: null
+	ID      string          // of the run: a second Start with it is the same; empty: a new one
+	Owner   string
+	Tenant  string
+	Tags    []string
+}
+
+// Started is what became of a Start.
+type Started struct {
+	Run       string
+	Version   int
+	Duplicate bool // there was a run of this id
+}
+
+// Start begins a run. It is durable when it returns.
+func (r *Runner) Start(ctx context.Context, st Start) (Started, error) {
+	number, err := r.resolve(ctx, st.Flow, st.Version)
+	if err != nil {
+		return Started{}, err
+	}
+	v, err := r.version(ctx, st.Flow, number)
+	if err != nil {
+		return Started{}, err
+	}
+	if len(st.Input) == 0 {
+		st.Input = json.RawMessage("null")
+	}
+	if err := v.checkInput(st.Input); err != nil {
+		return Started{}, err
+	}
+	if st.ID == "" {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return Started{}, forebay.Errorf(forebay.CodeInternal, "runner: start", "%w", err)
+		}
+		st.ID = id.String()
+	}
+	if err := CheckRunID(st.ID); err != nil {
+		return Started{}, err
+	}
+	results, err := r.b.Send(ctx, []forebay.Message{{
+		ID: st.ID, Queue: r.cfg.Queue, Kind: KindRun, Payload: st.Input,
+		Headers: map[string]string{HeaderFlow: st.Flow, HeaderVersion: strconv.Itoa(number)},
+		Job:     &forebay.JobOptions{Owner: st.Owner, Tenant: st.Tenant, Tags: append([]string{"flow:" + st.Flow}, st.Tags...)},
+	}})
+	if err == nil {
+		err = results[0].Err
+	}
+	if err != nil {
+		return Started{}, err
+	}
+	return Started{Run: st.ID, Version: number, Duplicate: results[0].Duplicate}, nil
+}
+
+// CheckRunID looks at the id of a run.
+func CheckRunID(id string) error {
+	if id == "" || len(id) > flow.MaxRunBytes {
+		return wrong("id", "the run's id has %d bytes; 1 to %d are allowed", len(id), flow.MaxRunBytes)
+	}
+	for _, c := range id {
+		if !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("-_.:", c)) {
+			return wrong("id", "the run's id %q has %q; A-Z a-z 0-9 - _ . : are allowed", id, c)
+		}
+	}
+	return nil
+}
+
+// View is a run as it is now.
+type View struct {
+	flow.Run
+	Input   json.RawMessage `json:"input"`
+	Waiting []flow.Reason   `json:"waiting,omitempty"` // what it waits for
+}
+
+// Get tells how a run is. CodeNotFound: there is none, or its state has left.
+func (r *Runner) Get(ctx context.Context, id string) (View, error) {
+	s, v, input, err := r.load(ctx, id)
+	if err == nil {
+		return View{Run: *s.Run, Input: input.Raw(), Waiting: v.plan.Waiting(s.Run)}, nil
+	}
+	if !missing(err) {
+		return View{}, err
+	}
+	j, none := r.b.Job(ctx, id)
+	if none != nil || j.Kind != KindRun {
+		return View{}, err
+	}
+	name, number := flowOf(&j.Message)
+	view := View{Run: flow.Run{ID: id, Flow: name, Version: number, Started: j.SentAt, State: flow.RunRunning}, Input: j.Payload}
+	if j.State == forebay.StateCancelled {
+		view.State = flow.RunCancelled
+	} else {
+		view.Waiting = []flow.Reason{{Job: id, Text: "it has not begun; a worker of the queue " + j.Queue + " begins it"}}
+	}
+	return view, nil
+}
+
+// Do gives a run a command. It is checked at once, and done in the run's own order:
+// what others do meanwhile may make it mean nothing any more.
+func (r *Runner) Do(ctx context.Context, id string, c flow.Command) error {
+	s, v, input, err := r.load(ctx, id)
+	if err != nil {
+		return err
+	}
+	if c.Do == flow.DoExpire {
+		return wrong("do", "a run expires by itself; cancel ends it")
+	}
+	if s.State.Final() && c.Do == flow.DoRetry {
+		j, err := r.b.Job(ctx, id)
+		if err != nil {
+			return err
+		}
+		if j.State.Final() && j.State != forebay.StateDead {
+			return conflict("the run is %s; only one that has failed can go on. Start a new one with its input", s.State)
+		}
+	}
+	if _, err := v.plan.Command(s.Run, input, c); err != nil { // on a copy
+		return err
+	}
+	return r.command(ctx, id, c)
+}
+
+func (r *Runner) command(ctx context.Context, id string, c flow.Command) error {
+	return r.tell(ctx, id, advance{Command: &c})
+}
+
+// tell sends an advance.
+func (r *Runner) tell(ctx context.Context, run string, a advance) error {
+	m, err := r.advanceMessage(run, a)
+	if err != nil {
+		return err
+	}
+	results, err := r.b.Send(ctx, []forebay.Message{m})
+	if err == nil {
+		err = results[0].Err
+	}
+	return err
+}
+
+// Approval is somebody's word on a step that waits for it.
+type Approval struct {
+	Approved bool            `json:"approved"`
+	By       string          `json:"by"`
+	Comment  string          `json:"comment,omitempty"`
+	Form     json.RawMessage `json:"form,omitempty"`
+}
+
+// Approve answers a step that waits for an approval; it is that step's output. Where
+// it is not approved, the step fails with the code "rejected". Who may say so is the
+// caller's business: the step's role is in its definition. The first answer counts.
+func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) error {
+	s, v, _, err := r.load(ctx, run)
+	if err != nil {
+		return err
+	}
+	d, ok := v.plan.Step(step)
+	if !ok || !d.Wait.Approval {
+		return notFound("the run %s has no step %q that waits for an approval", run, step)
+	}
+	st := s.Steps[step]
+	if st.State != flow.StepSent {
+		return conflict("the step %s is %s; it waits for no approval now", step, st.State)
+	}
+	if len(a.Form) > 0 && !json.Valid(a.Form) {
+		return wrong("form", "the form is not JSON")
+	}
+	schema, err := compileSchema(d.Wait.Form)
+	if err != nil {
+		return err
+	}
+	if form := (&version{schema: schema}); schema != nil && a.Approved {
+		if err := form.checkInput(a.Form); err != nil {
+			return err
+		}
+	}
+	return r.arrive(ctx, flow.JobID(run, step, st.Round, flow.NoItem, false), arrival{Approval: &a})
+}
+
+// arrive gives a wait what it waits for, and lets it go on.
+func (r *Runner) arrive(ctx context.Context, job string, a arrival) error {
+	payload, err := json.Marshal(a)
+	if err != nil {
+		return wrong("payload", "it is not JSON: %v", err)
+	}
+	now := r.cfg.Now()
+	errs, err := r.b.Change(ctx, []engine.JobChange{{ID: job, Payload: payload, Due: &now}})
+	if err == nil {
+		err = errs[0]
+	}
+	return err
+}
+
+// Event tells all runs that wait for it of an event, and how many that were. Events
+// that come before a run waits for them do not count for it.
+func (r *Runner) Event(ctx context.Context, event string, payload json.RawMessage) (told int, err error) {
+	if len(payload) == 0 {
+		payload = json.RawMessage("null")
+	}
+	if !json.Valid(payload) {
+		return 0, wrong("payload", "the event is not JSON")
+	}
+	prefix := event + "|"
+	for after := prefix; ; {
+		docs, err := r.b.Documents(ctx, collectionWait, after, 100)
+		if err != nil {
+			return told, err
+		}
+		for _, d := range docs {
+			if !strings.HasPrefix(d.Key, prefix) {
+				return told, nil
+			}
+			ok, err := r.offer(ctx, d.Key[len(prefix):], event, payload)
+			if err != nil {
+				return told, err
+			}
+			if ok {
+				told++
+			}
+			after = d.Key
+		}
+		if len(docs) == 0 {
+			return told, nil
+		}
+	}
+}
+
+func waitKey(event, job string) string { return event + "|" + job }
+
+// offer gives an event to a step that may wait for it.
+func (r *Runner) offer(ctx context.Context, job, event string, payload json.RawMessage) (bool, error) {
+	run, step, round, _, _, ok := flow.ParseJobID(job)
+	if !ok {
+		return false, nil // the key of another event, whose type begins like this one
+	}
+	s, v, input, err := r.load(ctx, run)
+	if missing(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if st := s.Steps[step]; st == nil || st.Round != round {
+		return false, nil
+	}
+	matches, err := v.plan.Matches(s.Run, input, step, event, payload)
+	if err != nil || !matches {
+		if err != nil { // this event has not what the match looks for
+			r.log.Info("an event does not fit the match of a step", "run", run, "step", step, "event", event, "error", err)
+		}
+		return false, nil
+	}
+	err = r.arrive(ctx, job, arrival{Event: payload})
+	if missing(err) || forebay.CodeOf(err) == forebay.CodeConflict { // it has had one
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Runs lists runs by id, those after one.
+func (r *Runner) Runs(ctx context.Context, after string, limit int) (runs []flow.Run, err error) {
+	docs, err := r.b.Documents(ctx, collectionRun, after, limit)
+	for _, d := range docs {
+		s := state{}
+		if json.Unmarshal(d.Value, &s) == nil && s.Run != nil {
+			runs = append(runs, *s.Run)
+		}
+	}
+	return runs, err
+}
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

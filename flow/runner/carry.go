@@ -1,0 +1,201 @@
+package runner
+
+import (
+	"context"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/flow"
+)
+
+// carryOut does what a decision asks for. What can be seen at once, such as a job
+// that was cancelled before it ran or one that cannot be sent, is decided about at
+// once, which may ask for more.
+func (r *Runner) carryOut(ctx context.Context, s *state, v *version, e *flow.Effects) error {
+	todo := *e
+	for {
+		events, err := r.stop(ctx, &todo)
+		if err != nil {
+			return err
+		}
+		refused, err := r.send(ctx, s, v, todo.Send)
+		if err != nil {
+			return err
+		}
+		if events = append(events, refused...); len(events) == 0 {
+			return nil
+		}
+		input, err := r.input(ctx, s.ID)
+		if err != nil {
+			return err
+		}
+		todo = v.plan.Advance(s.Run, input, events...)
+		e.Reopened = e.Reopened || todo.Reopened
+	}
+}
+
+// stop ends jobs and sub-flows, and tells which of them have ended by that.
+func (r *Runner) stop(ctx context.Context, e *flow.Effects) (events []flow.Event, err error) {
+	cancel := e.Cancel
+	for _, id := range e.CancelRuns {
+		if _, err := r.b.Document(ctx, collectionRun, id); missing(err) { // not begun: its job is all there is
+			cancel = append(cancel, id)
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		if err := r.command(ctx, id, flow.Command{Do: flow.DoCancel, Reason: "the flow that ran it goes on without it"}); err != nil {
+			return nil, err
+		}
+	}
+	if len(cancel) > 0 {
+		results, err := r.b.Cancel(ctx, cancel, "its flow goes on without it")
+		if err != nil {
+			return nil, err
+		}
+		for i, res := range results {
+			switch {
+			case res.Err != nil && forebay.CodeOf(res.Err) == forebay.CodeConflict: // it has ended, and tells so
+			case res.Err != nil && !missing(res.Err):
+				return nil, res.Err
+			case res.State == forebay.StateCancelled || missing(res.Err):
+				events = append(events, cancelled(cancel[i]))
+			}
+		}
+	}
+	if len(e.Drop) > 0 { // a dead letter that nobody needs any more; it may be gone
+		if _, err := r.b.Remove(ctx, e.Drop); err != nil {
+			return nil, err
+		}
+	}
+	return events, nil
+}
+
+func cancelled(id string) flow.Event {
+	_, step, round, item, undo, _ := flow.ParseJobID(id)
+	return flow.Event{Step: step, Round: round, Item: item, Undo: undo, Type: flow.EventCancelled,
+		Error: &flow.Failure{Code: flow.FailCancelled, Message: "cancelled before it ran"}}
+}
+
+// send sends jobs. Those that cannot be sent fail.
+func (r *Runner) send(ctx context.Context, s *state, v *version, sends []flow.Send) (failed []flow.Event, err error) {
+	now := r.cfg.Now()
+	var msgs []forebay.Message
+	var of []*flow.Send
+	for i := range sends {
+		d := &sends[i]
+		if bad := r.prepare(ctx, s, v, d, now); bad != nil {
+			if code := forebay.CodeOf(bad); code != forebay.CodeNotFound && code != forebay.CodeInvalid {
+				return nil, bad
+			}
+			failed = append(failed, unsent(d, bad))
+			continue
+		}
+		msgs, of = append(msgs, r.message(s, v, d, now)), append(of, d)
+	}
+	if len(msgs) == 0 {
+		return failed, nil
+	}
+	results, err := r.b.Send(ctx, msgs)
+	if err != nil {
+		return nil, err
+	}
+	for i, res := range results {
+		switch code := forebay.CodeOf(res.Err); {
+		case code == forebay.CodeInvalid || code == forebay.CodeTooLarge:
+			failed = append(failed, unsent(of[i], res.Err))
+		case res.Err != nil:
+			return nil, res.Err
+		case of[i].Kind == flow.KindEmit:
+			if _, err := r.Event(ctx, of[i].Use, of[i].Payload); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return failed, nil
+}
+
+func unsent(d *flow.Send, err error) flow.Event {
+	return flow.Event{Step: d.Step, Round: d.Round, Item: d.Item, Undo: d.Undo, Type: flow.EventFailed,
+		Error: &flow.Failure{Code: flow.FailUnsent, Message: forebay.TextOf(err)}}
+}
+
+// prepare does what has to be done before a job may be sent.
+func (r *Runner) prepare(ctx context.Context, s *state, v *version, d *flow.Send, now time.Time) error {
+	switch d.Kind {
+	case flow.KindFlow:
+		number, err := r.resolve(ctx, d.Use, d.Version)
+		if err != nil {
+			return err
+		}
+		sub, err := r.version(ctx, d.Use, number)
+		if err != nil {
+			return err
+		}
+		d.Version = number
+		return sub.checkInput(d.Payload)
+	case flow.KindWait:
+		step, _ := v.plan.Step(d.Step)
+		if step.Wait.Event == "" {
+			return nil
+		}
+		_, err := r.b.PutDocument(ctx, engine.Document{
+			Collection: collectionWait, Key: waitKey(step.Wait.Event, d.ID), Rev: engine.AnyRev,
+			Value: []byte(`{}`), Expires: now.Add(d.Delay + time.Hour),
+		})
+		return err
+	}
+	return nil
+}
+
+// unwait forgets who waits for an event that has come. What is left expires.
+func (r *Runner) unwait(ctx context.Context, s *state, v *version, a *advance) {
+	for _, e := range a.Events {
+		if step, ok := v.plan.Step(e.Step); ok && step.Wait.Event != "" {
+			key := waitKey(step.Wait.Event, flow.JobID(s.ID, e.Step, e.Round, flow.NoItem, false))
+			if err := r.b.DeleteDocument(ctx, collectionWait, key, engine.AnyRev); err != nil && !missing(err) {
+				r.log.Debug("a wait that is over could not be forgotten", "run", s.ID, "step", e.Step, "error", err)
+			}
+		}
+	}
+}
+
+// wake hands the job of an ended run out, so that it ends too.
+func (r *Runner) wake(ctx context.Context, s *state) error {
+	now := r.cfg.Now()
+	errs, err := r.b.Change(ctx, []engine.JobChange{{ID: s.ID, Due: &now}})
+	if err != nil {
+		return err
+	}
+	switch forebay.CodeOf(errs[0]) {
+	case forebay.CodeNotFound:
+		return nil
+	case forebay.CodeConflict:
+		j, err := r.b.Job(ctx, s.ID)
+		if missing(err) || err == nil && j.State.Final() {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return forebay.Snooze(50 * time.Millisecond) // it is being looked after just now
+	}
+	return errs[0]
+}
+
+// revive brings the job of a run that had failed back, for the run goes on.
+func (r *Runner) revive(ctx context.Context, s *state) error {
+	j, err := r.b.Job(ctx, s.ID)
+	if missing(err) || err == nil && j.State != forebay.StateDead {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	results, err := r.b.Retry(ctx, []string{s.ID})
+	if err == nil && !missing(results[0].Err) {
+		err = results[0].Err
+	}
+	return err
+}

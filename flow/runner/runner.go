@@ -1,0 +1,143 @@
+// Package runner runs flows on jobs: it makes jobs of what package flow decides, and
+// events of how they end. There is no second engine.
+//
+// # Who does what
+//
+//	Start ──▶ run job ──first hand-out──▶ advance ──decides, sends──▶ step jobs
+//	             ▲                          ▲  │                          │
+//	             │ woken at the end         │  └─ stores the run          │ verdict and
+//	             └──────────────────────────┼─────────────────────────────┘ advance in one
+//	                 looks after it now and then
+//
+// A run is a job in the queue of flows; its payload is the run's input. It is handed
+// out to begin the run, now and then to compare the run with the ledger, and at the
+// end, which gives it the run's verdict: completed with the run's output, dead with its
+// failure, or cancelled. Meanwhile it is delayed.
+//
+// All decisions about a run are made by advance messages, which are a group: one at a
+// time, in order. An advance sends what has become ready, under fixed ids, and then
+// stores the run's state, a document whose revision guards it. It may crash anywhere
+// and be repeated. The verdict of a step carries its advance (worker.Job.Follow), so
+// that neither is without the other.
+//
+// What ends a job without such a verdict (a deadline while it waits, a cancellation,
+// poison, a discard) is heard from the history by Run, at once, and found by the run
+// job, later, also where nobody listened.
+//
+// # What it promises
+//
+//   - No step is lost, and none runs twice but by a redelivery of its own job.
+//   - A run keeps the version that it started on.
+//   - A run ends, or Get names what it waits for.
+//
+// # What it refuses
+//
+// It runs no handler: steps are worked by workers of their queues, whose handlers are
+// wrapped by Steps. An engine without ledger and documents cannot run flows.
+package runner
+
+import (
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/flow"
+)
+
+// Config of a runner. The zero value works.
+type Config struct {
+	Queue  string           // of runs and their control; empty: flows
+	Events string           // the queue of emitted events whose step names none; empty: events
+	Watch  time.Duration    // a run is compared with the ledger so long after it began, then less often; 0: 30 s
+	Keep   time.Duration    // how long the state of a run is kept after its end; 0: 30 days
+	Now    func() time.Time // nil: time.Now
+	Logger *slog.Logger     // nil: silent
+}
+
+// Queues of which a Config says nothing.
+const (
+	DefaultQueue  = "flows"
+	DefaultEvents = "events"
+)
+
+const (
+	watchMost = 15 * time.Minute
+	maxPlans  = 1000 // in memory
+	maxInputs = 1000
+	maxTries  = 16 // of a change that others outrun
+)
+
+// Runner is safe for concurrent use.
+type Runner struct {
+	b   *broker.Broker
+	cfg Config
+	log *slog.Logger
+
+	mu     sync.Mutex
+	plans  map[planKey]*version   // guarded by mu, as the next
+	inputs map[string]*flow.Input // of runs that are going on
+}
+
+type planKey struct {
+	name    string
+	version int
+}
+
+// New makes a runner over a broker. Every problem of cfg is reported at once.
+func New(b *broker.Broker, cfg Config) (*Runner, error) {
+	if cfg.Queue == "" {
+		cfg.Queue = DefaultQueue
+	}
+	if cfg.Events == "" {
+		cfg.Events = DefaultEvents
+	}
+	if cfg.Watch == 0 {
+		cfg.Watch = 30 * time.Second
+	}
+	if cfg.Keep == 0 {
+		cfg.Keep = 30 * 24 * time.Hour
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	problems := []error{engine.CheckQueue(cfg.Queue), engine.CheckQueue(cfg.Events)}
+	if b == nil {
+		problems = append(problems, errors.New("no broker was given"))
+	}
+	if cfg.Watch < time.Second || cfg.Watch > watchMost {
+		problems = append(problems, wrong("watch", "watch is %s; 1s to %s are allowed", cfg.Watch, watchMost))
+	}
+	if cfg.Keep < time.Minute {
+		problems = append(problems, wrong("keep", "keep is %s; a minute or more is allowed", cfg.Keep))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, forebay.Errorf(forebay.CodeInvalid, "runner: new", "%w", err)
+	}
+	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}}, nil
+}
+
+// Queue is where runs are; a worker with Handler has to consume it.
+func (r *Runner) Queue() string { return r.cfg.Queue }
+
+func wrong(field, format string, args ...any) error {
+	e := forebay.Errorf(forebay.CodeInvalid, "", format, args...)
+	e.Field = field
+	return e
+}
+
+func notFound(format string, args ...any) error {
+	return forebay.Errorf(forebay.CodeNotFound, "", format, args...)
+}
+
+func conflict(format string, args ...any) error {
+	return forebay.Errorf(forebay.CodeConflict, "", format, args...)
+}
+
+func missing(err error) bool { return forebay.CodeOf(err) == forebay.CodeNotFound }

@@ -74,7 +74,9 @@ func act[In, Out any](name string, needs sign.Action, do func(*queue.Service, co
 	a := &action{name: name, needs: needs, in: shapeOf(reflect.TypeFor[In](), name), out: shapeOf(reflect.TypeFor[Out](), name)}
 	a.run = func(c *call) (any, error) {
 		in := new(In)
-		if err := c.speaks.decode(a, in); err != nil {
+		err := c.speaks.decode(a, in)
+		c.release() // not held while a receive waits
+		if err != nil {
 			return nil, err
 		}
 		if err := c.permit(in); err != nil {

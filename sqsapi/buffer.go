@@ -2,6 +2,7 @@ package sqsapi
 
 import (
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -20,15 +21,19 @@ func (b *buffer) free() {
 	if cap(b.bytes) > keptBuffer {
 		return
 	}
-	b.bytes = b.bytes[:0]
-	buffers.Put(b)
+	buffers.Put(&buffer{b.bytes[:0]})
+	b.bytes = nil
 }
 
-// appendAll reads r to its end. Room is made as bytes come, not as they are announced.
-func appendAll(b []byte, r io.Reader) ([]byte, error) {
+// appendAll reads r to its end. Room is made as bytes come, not as they are announced,
+// and each growth is told first: grow may refuse.
+func appendAll(b []byte, r io.Reader, grow func(by int) error) ([]byte, error) {
 	for {
 		if len(b) == cap(b) {
-			b = append(b, 0)[:len(b)]
+			if err := grow(cap(b)); err != nil {
+				return b, err
+			}
+			b = slices.Grow(b, cap(b))
 		}
 		n, err := r.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]

@@ -25,6 +25,8 @@ type call struct {
 	speaks protocol // set before anything may fail
 	action *action  // nil until it is known
 	caller caller
+	body   *buffer // what speaks reads; nil once it is decoded
+	held   int64   // bytes of it that the front's budget has lent
 }
 
 // protocol is one of the two ways to say the same.
@@ -42,6 +44,10 @@ type protocol interface {
 // serve does all up to the answer.
 func (c *call) serve() (any, error) {
 	c.speaks = protocolOf(c.r)
+	if c.r.ContentLength != 0 {
+		// It holds for refusals too: the server reads what is left before it answers.
+		c.control().SetReadDeadline(time.Now().Add(c.front.cfg.BodyTime)) // an error: a reader that has none
+	}
 	if c.r.Method != http.MethodPost && (c.r.Method != http.MethodGet || c.r.Header.Get(targetHeader) != "") {
 		return nil, fault("InvalidAction", "The method %s is not supported: use POST, or GET with the query protocol.", c.r.Method)
 	}
@@ -49,15 +55,15 @@ func (c *call) serve() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := c.read()
-	if err != nil {
+	c.body = newBuffer()
+	defer c.release()
+	if err := c.read(); err != nil {
 		return nil, err
 	}
-	defer body.free()
-	if err := c.identify(claim, body.bytes); err != nil {
+	if err := c.identify(claim, c.body.bytes); err != nil {
 		return nil, err
 	}
-	name, err := c.speaks.name(c.r, body.bytes)
+	name, err := c.speaks.name(c.r, c.body.bytes)
 	if err != nil {
 		return nil, err
 	}
@@ -67,34 +73,50 @@ func (c *call) serve() (any, error) {
 	return c.action.run(c)
 }
 
-// read reads the body, which has a bound and a deadline.
-func (c *call) read() (*buffer, error) {
+// read reads the body, which has a bound and a deadline, as all bodies together have
+// a bound.
+func (c *call) read() error {
 	limit := c.front.cfg.MaxBody
 	tooLarge := fault("RequestEntityTooLarge", "The request is larger than %d bytes.", limit)
 	if c.r.ContentLength > limit {
-		return nil, tooLarge
+		return tooLarge
 	}
-	b := newBuffer()
 	if c.r.ContentLength == 0 {
-		return b, nil
+		return nil
 	}
-	c.control().SetReadDeadline(time.Now().Add(c.front.cfg.BodyTime)) // an error: a reader that has none
 	var err error
-	b.bytes, err = appendAll(b.bytes, io.LimitReader(c.r.Body, limit+1))
-	c.control().SetReadDeadline(time.Time{}) // else it would end a long poll
+	c.body.bytes, err = appendAll(c.body.bytes, io.LimitReader(c.r.Body, limit+1), c.borrow)
+	var refused *queue.Fault
 	switch {
-	case int64(len(b.bytes)) > limit:
-		err = tooLarge
+	case int64(len(c.body.bytes)) > limit:
+		return tooLarge
+	case err == nil:
+		c.control().SetReadDeadline(time.Time{}) // else it would end a long poll
+		return nil
+	case errors.As(err, &refused):
+		return refused
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fault("RequestTimeout", "The body did not arrive within %s.", c.front.cfg.BodyTime)
-	case err != nil:
-		err = fault("MalformedInput", "The body ends early, after %d bytes.", len(b.bytes))
+		return fault("RequestTimeout", "The body did not arrive within %s.", c.front.cfg.BodyTime)
 	}
-	if err != nil {
-		b.free()
-		return nil, err
+	return fault("MalformedInput", "The body ends early, after %d bytes.", len(c.body.bytes))
+}
+
+// borrow takes what a body needs beyond its first buffer from what all bodies may have.
+func (c *call) borrow(by int) error {
+	c.held += int64(by)
+	if c.front.bodies.Add(int64(by)) > maxBodies {
+		return fault("RequestThrottled", "Too many large requests are being read at this moment.")
 	}
-	return b, nil
+	return nil
+}
+
+// release lets go of the body. It may be called again.
+func (c *call) release() {
+	if c.body != nil {
+		c.body.free()
+		c.front.bodies.Add(-c.held)
+		c.body, c.held = nil, 0
+	}
 }
 
 func (c *call) control() *http.ResponseController { return http.NewResponseController(c.w) }

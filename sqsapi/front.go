@@ -59,17 +59,22 @@ const (
 	maxPolls = 20_000
 	bodyTime = 30 * time.Second
 
+	maxBodies = 256 << 20 // bytes of all bodies that are being read
+
 	// answerTime is what a client has to take an answer, from the moment it is ready.
 	answerTime = 30 * time.Second
 )
 
 // Front is an http.Handler that speaks SQS on any path. It must be mounted as it is:
-// a mux that cleans paths breaks signatures.
+// a mux that cleans paths breaks signatures. It sets the deadlines of bodies and answers
+// itself, so its server needs ReadHeaderTimeout and IdleTimeout, and must have no
+// WriteTimeout, which would end long polls.
 type Front struct {
 	cfg     Config
 	public  *url.URL // of PublicURL; nil: as the request says
 	actions map[string]*action
 	polls   atomic.Int64
+	bodies  atomic.Int64    // bytes held of bodies, beyond what each connection may have
 	closing context.Context // done once Close was called
 	close   context.CancelFunc
 }

@@ -46,6 +46,7 @@ func (p *jsonProtocol) name(r *http.Request, body []byte) (string, error) {
 var reading = json.JoinOptions(jsontext.AllowDuplicateNames(false), json.RejectUnknownMembers(false))
 
 func (p *jsonProtocol) decode(_ *action, in any) error {
+	defer func() { p.body = nil }()
 	if len(bytes.TrimSpace(p.body)) == 0 {
 		return nil
 	}

@@ -117,7 +117,9 @@ func (n *node) items() []*node {
 }
 
 func (p *queryProtocol) decode(a *action, in any) error {
-	return p.form.decode(a.in, reflect.ValueOf(in).Elem(), "")
+	form := p.form
+	p.form = node{} // not held while a receive waits
+	return form.decode(a.in, reflect.ValueOf(in).Elem(), "")
 }
 
 // decode fills v; at is the name of the parameter, for errors.

@@ -1,14 +1,17 @@
 package sqsapi_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"encoding/xml"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forebayhq/forebay/sqsapi"
 )
@@ -215,5 +218,50 @@ func TestMethodsAndBodiesHaveBounds(t *testing.T) {
 	}
 	if a := s.do(t, r); a.status != 413 || !strings.Contains(a.body, "RequestEntityTooLarge") {
 		t.Errorf("not announced: %d %s", a.status, a.body)
+	}
+}
+
+// A body that does not come is given up; a wait that is longer than that is not.
+func TestBodiesHaveADeadlineAndWaitsHaveNone(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(c *sqsapi.Config) { c.BodyTime = 20 * time.Millisecond })
+	s.json(t, "CreateQueue", `{"QueueName":"q"}`)
+	for header, status := range map[string]int{"": http.StatusRequestTimeout, "Origin: http://refused\r\n": http.StatusForbidden} {
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\n"+header+"X-Amz-Target: AmazonSQS.ListQueues\r\nContent-Length: 9\r\n\r\n{"); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != status {
+			t.Errorf("%q: status %d, not %d", header, resp.StatusCode, status)
+		}
+	}
+	if a := s.json(t, "ReceiveMessage", `{"QueueUrl":"q","WaitTimeSeconds":1}`); a.status != 200 || a.body != "{}" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+func TestLargeMessagesPass(t *testing.T) {
+	t.Parallel()
+	s := serve(t, nil)
+	s.json(t, "CreateQueue", `{"QueueName":"q"}`)
+	body := strings.Repeat("\u4e16", 1<<20/3) // each three bytes, six as JSON may write it, nine as a form does
+	escaped := strings.Repeat(`\u4e16`, 1<<20/3)
+	if a := s.json(t, "SendMessage", `{"QueueUrl":"q","MessageBody":"`+escaped+`"}`); a.status != 200 {
+		t.Errorf("JSON: %d %s", a.status, a.body)
+	}
+	if a := s.query(t, "/", "Action=SendMessage", "QueueUrl=q", "MessageBody="+body); a.status != 200 {
+		t.Errorf("Query: %d %s", a.status, a.body)
+	}
+	if a := s.json(t, "ReceiveMessage", `{"QueueUrl":"q"}`); !strings.Contains(a.body, body) {
+		t.Errorf("%d, %d bytes", a.status, len(a.body))
 	}
 }

@@ -65,6 +65,7 @@ var imports = []importRule{
 	{"sqsapi/sign", []string{"."}, "signatures and keys; what they open is the front's business"},
 	{"sqsapi", []string{".", "sqsapi/queue", "sqsapi/sign"}, "the two protocols; it knows no engine"},
 	{"internal/pgtest", nil, "a PostgreSQL for tests, of any package"},
+	{"internal/redistest", nil, "a Redis for tests, of any package"},
 	{"internal/*", []string{"."}, "private parts that several packages share"},
 	{"internal/pgtest/*", []string{"internal/pgtest"}, "its command"},
 	{"bench", []string{".", "engine", "event"}, "it measures what it is given"},

@@ -23,6 +23,7 @@ if ! command -v go >/dev/null; then
 fi
 command -v cc >/dev/null || command -v gcc >/dev/null || missing gcc libc6-dev # the race detector links with cgo
 has_postgres || missing postgresql
+command -v redis-server >/dev/null || missing redis-server
 command -v node >/dev/null || missing nodejs
 command -v npm >/dev/null || missing npm
 command -v vips >/dev/null || missing libvips-tools # one of the two ways of working on pictures

@@ -1,0 +1,193 @@
+package redis
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"io/fs"
+	"net"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/forebayhq/forebay"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// scripts are all of them by name, each with the library before it.
+var scripts = sync.OnceValue(func() map[string]*goredis.Script {
+	read := func(dir string) (names, texts []string) {
+		entries, err := fs.ReadDir(luaFiles, dir)
+		if err != nil {
+			panic("BUG: " + err.Error())
+		}
+		for _, f := range entries {
+			if f.IsDir() {
+				continue
+			}
+			text, err := luaFiles.ReadFile(path.Join(dir, f.Name()))
+			if err != nil {
+				panic("BUG: " + err.Error())
+			}
+			names, texts = append(names, strings.TrimSuffix(f.Name(), ".lua")), append(texts, string(text))
+		}
+		return names, texts
+	}
+	_, lib := read("lua/lib")
+	library := strings.Join(lib, "\n")
+	all := make(map[string]*goredis.Script)
+	names, texts := read("lua")
+	for i, name := range names {
+		all[name] = goredis.NewScript(library + "\n" + texts[i])
+	}
+	return all
+})
+
+func fail(code forebay.Code, format string, args ...any) *forebay.Error {
+	return forebay.Errorf(code, "redis", format, args...)
+}
+
+// reply is what every script gives.
+type reply struct {
+	out   []any
+	now   int64 // ms
+	extra []any
+}
+
+// run runs a script and takes in what it says beside its answer. While the server
+// says that it did nothing (it loads, is a replica, has no master) or cannot be dialled,
+// it tries again until the call's time is over.
+func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	now := int64(0)
+	if e.cfg.Now != nil {
+		now = e.cfg.Now().UnixMilli()
+	}
+	all := append([]any{e.cfg.Prefix, now, e.cfg.History}, args...)
+	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		v, err := scripts()[name].Run(ctx, e.client, []string{e.global("h")}, all...).Slice()
+		if err == nil {
+			return e.taken(v), nil
+		}
+		if !undone(err) || !pause(ctx, wait) {
+			return reply{}, e.fault(err)
+		}
+	}
+}
+
+// pause waits, and tells whether ctx lives on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// undone tells whether an error means that nothing was done.
+func undone(err error) bool {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) {
+		return true
+	}
+	for _, word := range []string{"LOADING ", "READONLY ", "CLUSTERDOWN ", "MASTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK "} {
+		if strings.HasPrefix(err.Error(), word) {
+			return true
+		}
+	}
+	return false
+}
+
+// fault gives an error of the client its code.
+func (e *Engine) fault(err error) error {
+	var coded *forebay.Error
+	switch {
+	case err == nil || errors.As(err, &coded):
+		return err
+	case errors.Is(err, context.Canceled):
+		return err
+	case strings.HasPrefix(err.Error(), "OOM "):
+		f := fail(forebay.CodeFull, "the server has no memory left: %v", err)
+		f.Hint = "raise maxmemory, or let queues drain"
+		return f
+	case strings.HasPrefix(err.Error(), "NOAUTH "), strings.HasPrefix(err.Error(), "WRONGPASS "), strings.HasPrefix(err.Error(), "NOPERM "):
+		return fail(forebay.CodeUnauthorized, "the server refuses the user: %v", err)
+	case strings.HasPrefix(err.Error(), "ERR "), strings.HasPrefix(err.Error(), "WRONGTYPE "):
+		return fail(forebay.CodeInternal, "a script failed: %w", err)
+	}
+	return fail(forebay.CodeUnavailable, "the server does not answer: %w", err)
+}
+
+// taken reads a reply, counts what ended and notes when time will do something.
+func (e *Engine) taken(v []any) reply {
+	r := reply{out: list(v[0]), now: number(v[3])}
+	if len(v) > 4 {
+		r.extra = list(v[4])
+	}
+	if counts := list(v[2]); len(counts) > 0 {
+		e.tally.ended(counts)
+	}
+	if due := number(v[1]); due > 0 {
+		e.keeper.sooner(time.Duration(due-r.now) * time.Millisecond)
+	}
+	return r
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case int64:
+		return strconv.FormatInt(v, 10)
+	}
+	return ""
+}
+
+func number(v any) int64 {
+	switch v := v.(type) {
+	case int64:
+		return v
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	return 0
+}
+
+// millis is a time as scripts take it; 0: none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(t.UnixMilli(), 0)
+}
+
+func atMillis(ms int64) time.Time {
+	if ms <= 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
+
+// ceilMillis is a duration as scripts take it, never shorter than it is.
+func ceilMillis(d time.Duration) int64 {
+	return int64((d + time.Millisecond - 1) / time.Millisecond)
+}

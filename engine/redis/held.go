@@ -1,0 +1,148 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// hold is one lease: its number in the order of handing out, and its end.
+type hold struct {
+	n   int64
+	end time.Time
+}
+
+// held are the leases that end with the engine. The store knows them too: here is only
+// which of them are this process's.
+type held struct {
+	mu    sync.Mutex // guards all below
+	all   map[forebay.Receipt]hold
+	last  int64
+	clean int // how many there may be before those that have ended are dropped
+}
+
+func (h *held) add(ds []forebay.Delivery, lease time.Duration) {
+	if len(ds) == 0 {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.all == nil {
+		h.all = make(map[forebay.Receipt]hold)
+	}
+	now := time.Now()
+	for _, d := range ds {
+		h.last++
+		h.all[d.Receipt] = hold{h.last, now.Add(lease)}
+	}
+	if len(h.all) > h.clean {
+		maps.DeleteFunc(h.all, func(_ forebay.Receipt, o hold) bool { return o.end.Before(now) })
+		h.clean = max(1024, 2*len(h.all))
+	}
+}
+
+func (h *held) extend(r forebay.Receipt, lease time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if o, ok := h.all[r]; ok {
+		o.end = time.Now().Add(lease)
+		h.all[r] = o
+	}
+}
+
+func (h *held) drop(r forebay.Receipt) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.all, r)
+}
+
+// endHeld ends the leases that are left, at the close: the last first, since each then
+// waits before the others.
+func (e *Engine) endHeld() error {
+	e.held.mu.Lock()
+	defer e.held.mu.Unlock()
+	rs := slices.SortedFunc(maps.Keys(e.held.all), func(a, b forebay.Receipt) int { return cmp.Compare(e.held.all[b].n, e.held.all[a].n) })
+	for part := range slices.Chunk(rs, settlesAtOnce) {
+		args := []any{0, 0}
+		for _, r := range part {
+			if token, queue, id, ok := readReceipt(r); ok {
+				args = append(args, queue, id, token)
+			}
+		}
+		args[1] = len(args[2:]) / 3
+		if _, err := e.run(context.Background(), "extend", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Extend sets leases; see engine.Engine.
+func (e *Engine) Extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error) {
+	if lease != 0 {
+		if err := checkLease(lease); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	errs := make([]error, 0, len(receipts))
+	for len(receipts) > 0 {
+		n := min(len(receipts), engine.MaxReceive/5)
+		part, err := e.extend(ctx, receipts[:n], lease)
+		if err != nil {
+			return nil, err
+		}
+		errs, receipts = append(errs, part...), receipts[n:]
+	}
+	return errs, nil
+}
+
+func (e *Engine) extend(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error) {
+	args, of, errs := []any{ceilMillis(lease), 0}, []int(nil), make([]error, len(receipts))
+	for i, r := range receipts {
+		token, queue, id, ok := readReceipt(r)
+		if !ok {
+			errs[i] = lost(r)
+			continue
+		}
+		args, of = append(args, queue, id, token), append(of, i)
+	}
+	args[1] = len(of)
+	v, err := e.run(ctx, "extend", args...)
+	if err != nil {
+		return nil, err
+	}
+	for n, i := range of {
+		errs[i] = e.kept(receipts[i], number(v.out[n]))
+		if lease == 0 {
+			e.held.drop(receipts[i])
+		} else if number(v.out[n]) != 0 {
+			e.held.extend(receipts[i], lease)
+		}
+	}
+	return errs, nil
+}
+
+// kept is the answer about a delivery: 0 it has ended, 1 done, 2 done and it is to stop.
+func (e *Engine) kept(r forebay.Receipt, answer int64) error {
+	switch answer {
+	case 0:
+		e.held.drop(r)
+		return lost(r)
+	case 2:
+		return fail(forebay.CodeCancelled, "the job is to stop: somebody cancelled it")
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+-- What every script begins with: the time, the queues that it touches, and the
+-- streams that it writes.
+--
+-- KEYS[1]  any key of the prefix (on a cluster it names the slot of all of them)
+-- ARGV[1]  prefix
+-- ARGV[2]  now, in ms; 0: the server's own clock
+-- ARGV[3]  most entries of the history
+-- ARGV[4…] what the script itself takes; `arg` gives one after the other
+--
+-- Keys are built here and not passed: one call may touch many queues, and which
+-- keys of a queue is known only while it runs. All have the prefix, so that a hash
+-- tag in it holds them in one slot.
+
+local call = redis.call
+local PRE = ARGV[1]
+local G = PRE .. '::fb:' -- of no queue: BullMQ refuses a queue without a name
+local NOW = tonumber(ARGV[2])
+if NOW == 0 then
+  local t = call('TIME')
+  NOW = t[1] * 1000 + math.floor(t[2] / 1000)
+end
+local HISTORY = ARGV[3]
+
+local cursor = 3
+local function arg()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+local function num()
+  cursor = cursor + 1
+  return tonumber(ARGV[cursor])
+end
+
+-- text of a whole number: tostring would round large ones
+local function int(n) return string.format('%.0f', n) end
+
+local queues, touched = {}, {}
+
+-- queue gives what is known of a queue. It writes nothing.
+local function queue(name)
+  local q = queues[name]
+  if q then return q end
+  local p = PRE .. ':' .. name .. ':'
+  local m = call('HMGET', p .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  q = {
+    name = name, p = p, f = p .. 'fb:', wait = p .. 'wait', active = p .. 'active',
+    prio = p .. 'prioritized', delayed = p .. 'delayed', events = p .. 'events',
+    paused = m[1] and true or false, most = tonumber(m[2]), keep = m[3],
+  }
+  queues[name] = q
+  touched[#touched + 1] = q
+  return q
+end
+
+-- event writes to the stream that BullMQ's QueueEvents reads.
+local function event(q, what, id, ...)
+  if not q.keep then
+    q.keep = '10000'
+    call('HSET', q.p .. 'meta', 'opts.maxLenEvents', q.keep)
+    call('HSETNX', q.p .. 'meta', 'version', 'forebay:1')
+    call('SADD', G .. 'q', q.name)
+  end
+  call('XADD', q.events, 'MAXLEN', '~', q.keep, '*', 'event', what, 'jobId', id, ...)
+end
+
+-- note writes to our own history, of jobs only.
+local function note(q, id, j, what, state, ...)
+  if not j.job then return end
+  call('XADD', G .. 'h', 'MAXLEN', '~', HISTORY, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '',
+    'a', (j.atm or 0) + 1, 's', state, 'at', NOW, ...)
+end
+
+-- stopped tells whether nothing may be handed out now, whatever waits.
+local function stopped(q)
+  return q.paused or (q.most ~= nil and call('LLEN', q.active) >= q.most)
+end

@@ -1,0 +1,163 @@
+-- The ends of a job, and what leaves after its end.
+
+local function keeps(j)
+  local v = {}
+  for s in string.gmatch(j.keep or '', '[^,]+') do v[#v + 1] = tonumber(s) end
+  return { age = v[1] or 0, count = v[2] or 0, none = v[3] == 1, deadAge = v[4] or 0, deadCount = v[5] or 0 }
+end
+
+local function delKeys(q, id)
+  local k = q.p .. id
+  call('DEL', k, k .. ':lock', k .. ':logs', k .. ':dependencies', k .. ':processed', k .. ':failed', k .. ':unsuccessful')
+end
+
+-- forget drops a finished job and all that is known of it.
+local function forget(q, id, j)
+  call('ZREM', q.p .. 'completed', id)
+  call('ZREM', q.p .. 'failed', id)
+  call('ZREM', q.f .. 'f', id)
+  call('ZREM', q.f .. 'x', id)
+  if j.dead then
+    call('ZREM', q.f .. 'dead', id)
+    call('ZREM', G .. 'dead', q.name .. ':' .. id)
+  end
+  delKeys(q, id)
+  fade(G .. 'i:' .. id, id)
+  if j.key then fade(G .. j.key, id) end
+end
+
+-- thin drops what a bound on the number of kept ones lets go of, a few each time.
+local function thin(q, set, count, field)
+  local beyond = call('ZREVRANGE', set, count, count + 9)
+  for i, id in ipairs(beyond) do
+    local j = load(q, id)
+    if j then
+      local most = keeps(j)[field]
+      if most > 0 and count + i > most then
+        if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'more dead ones are kept than its retention allows') end
+        forget(q, id, j)
+      end
+    else
+      call('ZREM', set, id)
+    end
+  end
+end
+
+-- drop ends the hold that a lease has. It tells whether the job was active.
+local function drop(q, id, j)
+  call('DEL', q.p .. id .. ':lock')
+  call('ZREM', q.f .. 'l', id)
+  call('SREM', q.p .. 'stalled', id)
+  if j.l then
+    call('SREM', q.f .. 'a:' .. j.l, id)
+    unblock(q, j.l)
+  end
+  q.freed = true
+  return call('LREM', q.active, -1, id) > 0
+end
+
+-- bury makes a dead letter of it.
+local function bury(q, id, j, fields)
+  local seq = call('INCR', G .. 'n')
+  j.dead = int(seq)
+  call('ZADD', q.f .. 'dead', seq, id)
+  call('ZADD', G .. 'dead', seq, q.name .. ':' .. id)
+  call('ZADD', q.p .. 'failed', NOW, id)
+  fields[#fields + 1] = 'fbq'
+  fields[#fields + 1] = j.dead
+  call('HSET', q.p .. id, unpack(fields))
+  local k = keeps(j)
+  if k.deadAge > 0 then call('ZADD', q.f .. 'x', NOW + k.deadAge, id) end
+  if k.deadCount > 0 then thin(q, q.f .. 'dead', k.deadCount, 'deadCount') end
+end
+
+-- shelve keeps a finished job as long as its retention says.
+local function shelve(q, id, j, set, fields)
+  local k = keeps(j)
+  if not j.job or k.none then
+    delKeys(q, id)
+    fade(G .. 'i:' .. id, id)
+    return
+  end
+  call('ZADD', q.p .. set, NOW, id)
+  call('ZADD', q.f .. 'f', call('HINCRBY', q.f .. 's', 'f', 1), id)
+  call('HSET', q.p .. id, unpack(fields))
+  if k.age > 0 then call('ZADD', q.f .. 'x', NOW + k.age, id) end
+  if k.count > 0 then thin(q, q.f .. 'f', k.count, 'count') end
+end
+
+-- finish ends a job that waits or is active. state: completed, dead, cancelled or
+-- expired. cause: as kept in fbu; text: for people; charge: an attempt failed.
+local function finish(q, id, j, state, o)
+  local key = q.p .. id
+  local ok, charge = state == 'completed', o.charge
+  if not drop(q, id, j) then unqueue(q, id, j) end
+  call('ZREM', q.f .. 'x', id)
+  if j.place then call('HDEL', key, 'fbp') end
+  if j.g then
+    call('ZREM', q.f .. 'g:' .. j.g, id)
+    follow(q, j.g)
+  end
+  local value = ok and o.result or o.text
+  parentDone(key, j, ok, value)
+  local attempt = j.atm + 1
+  if (ok or charge) and j.job or charge then call('HINCRBY', key, 'atm', 1) end
+  if j.stop then call('HDEL', key, 'fbc') end
+  local fields = { 'fbz', state, 'finishedOn', NOW, ok and 'returnvalue' or 'failedReason', value }
+  if o.cause then fields[#fields + 1] = 'fbu'; fields[#fields + 1] = o.cause end
+  if state ~= 'completed' then call('HDEL', key, 'defa') end
+  local cause = o.cause and { 'c', o.cause } or {}
+  if ok and o.said and #o.said <= 16384 then cause = { 'r', o.said } end
+  note(q, id, j, state, state, unpack(cause))
+  if ok then
+    if o.said then fields[#fields + 1] = 'fbo'; fields[#fields + 1] = '1' end
+    shelve(q, id, j, 'completed', fields)
+    event(q, 'completed', id, 'returnvalue', value, 'prev', 'active')
+  elseif state == 'dead' then
+    bury(q, id, j, fields)
+    event(q, 'failed', id, 'failedReason', value, 'prev', 'active')
+    event(q, 'retries-exhausted', id, 'attemptsMade', attempt)
+  else
+    shelve(q, id, j, 'failed', fields)
+    event(q, 'failed', id, 'failedReason', value, 'prev', 'active')
+  end
+  keyEnds(q, id, j, state)
+  q.ended = true
+  q.count = q.count or {}
+  q.count[state] = (q.count[state] or 0) + 1
+end
+
+-- causeOf makes what fbu and fbf hold: attempt, its start, when it failed, and JSON.
+local function causeOf(j, json)
+  return int(j.atm + 1) .. '|' .. (j.begun or '0') .. '|' .. int(NOW) .. '|' .. json
+end
+
+local function tooLate(q, id, j, charge)
+  local text = 'its deadline has passed'
+  finish(q, id, j, 'dead', { text = text, charge = charge,
+    cause = causeOf(j, '{"code":"deadline","message":"' .. text .. '"}') })
+end
+
+local function stopNow(q, id, j)
+  local why = string.sub(j.stop or '!', 2)
+  if why == '' then why = 'cancelled on request' end
+  finish(q, id, j, 'cancelled', { text = why, cause = causeOf(j, cjson.encode({ code = 'cancelled', message = why })) })
+end
+
+local function late(j) return j.deadline > 0 and j.deadline <= NOW end
+
+-- lapse ends a lease without a verdict.
+local function lapse(q, id)
+  local j = load(q, id)
+  if not j then
+    call('ZREM', q.f .. 'l', id)
+    call('LREM', q.active, -1, id)
+    return
+  end
+  if j.stop then return stopNow(q, id, j) end
+  if late(j) then return tooLate(q, id, j, false) end
+  if not drop(q, id, j) then return end -- somebody else has taken it back already
+  note(q, id, j, 'lease_lost', 'waiting')
+  enqueue(q, id, j, true, 'active')
+  event(q, 'stalled', id)
+end

@@ -1,0 +1,113 @@
+-- What time alone does, a bounded amount of it for each call.
+
+-- timeOut does what a job's own times ask for: retention, expiry, deadline.
+local function timeOut(q, id)
+  local j = load(q, id)
+  if not j then return end
+  if j.final then
+    local k = keeps(j)
+    if (j.final == 'dead' and k.deadAge or k.age) > 0 then
+      if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'kept as long as its retention allows') end
+      forget(q, id, j)
+    end
+    return
+  end
+  local active = call('ZSCORE', q.f .. 'l', id)
+  if not active and j.d == 0 and j.expires > 0 and j.expires <= NOW then
+    finish(q, id, j, 'expired', { text = 'not begun in time', cause = causeOf(j, '{"code":"expired","message":"not begun in time"}') })
+  elseif late(j) then
+    if not active then tooLate(q, id, j, false) end -- the end of an active one's lease looks again
+  elseif j.deadline > 0 then
+    call('ZADD', q.f .. 'x', j.deadline, id)
+  end
+end
+
+-- advance brings a queue up to now.
+local function advance(q, most)
+  -- The last first, since each goes before the others.
+  local ended = call('ZRANGEBYSCORE', q.f .. 'l', '-inf', NOW, 'LIMIT', 0, most)
+  for i = #ended, 1, -1 do lapse(q, ended[i]) end
+  local due = call('ZRANGEBYSCORE', q.delayed, 0, NOW * 4096 + 4095, 'LIMIT', 0, most)
+  for _, id in ipairs(due) do
+    call('ZREM', q.delayed, id)
+    local j = load(q, id)
+    if j then
+      call('HSET', q.p .. id, 'delay', 0)
+      enqueue(q, id, j, j.d > 0 or j.atm > 0, 'delayed')
+    end
+  end
+  for _, id in ipairs(call('ZRANGEBYSCORE', q.f .. 'd', '-inf', NOW, 'LIMIT', 0, most)) do
+    call('ZREM', q.f .. 'd', id)
+    local j = load(q, id)
+    if j then
+      call('HSET', q.p .. id, 'delay', 0)
+      enqueue(q, id, j, false, 'delayed')
+    end
+  end
+  for _, id in ipairs(call('ZRANGEBYSCORE', q.f .. 'x', '-inf', NOW, 'LIMIT', 0, most)) do
+    call('ZREM', q.f .. 'x', id)
+    timeOut(q, id)
+  end
+  for _, at in ipairs(call('ZRANGEBYSCORE', q.f .. 'rr', '-inf', NOW, 'LIMIT', 0, most)) do
+    local l = string.match(at, '\n(.*)$')
+    call('ZREM', q.f .. 'rr', at)
+    unblock(q, l)
+  end
+end
+
+-- nextDue is when time alone will do something to a queue; nil: never.
+local function nextDue(q)
+  local min
+  local function sooner(v)
+    if v and (not min or v < min) then min = v end
+  end
+  for _, set in ipairs({ 'l', 'd', 'x', 'rr' }) do
+    sooner(tonumber(call('ZRANGE', q.f .. set, 0, 0, 'WITHSCORES')[2]))
+  end
+  local d = tonumber(call('ZRANGE', q.delayed, 0, 0, 'WITHSCORES')[2])
+  if d then sooner(math.floor(d / 4096)) end
+  return min, d
+end
+
+local function hasPlain(q) return call('LLEN', q.wait) > 0 or call('ZCARD', q.prio) > 0 end
+
+local function hasLanes(q) return call('EXISTS', q.f .. 't:') == 1 or call('EXISTS', q.f .. 'turn') == 1 end
+
+-- done ends a script: it wakes whoever should look again, and notes when time will
+-- do something next. It gives that time, of all queues; 0: never.
+local function done()
+  for _, q in ipairs(touched) do
+    if q.added then
+      call('INCRBY', q.p .. 'id', q.added)
+      call('SADD', G .. 'q', q.name)
+    end
+    local due, delayed = nextDue(q)
+    if due then call('ZADD', G .. 'due', due, q.name) else call('ZREM', G .. 'due', q.name) end
+    if q.wakeDelay and delayed then call('ZADD', q.p .. 'marker', delayed / 4096, '1') end
+    local freed = q.freed and q.most
+    if (q.wakePlain or q.wakeLane or freed) and not stopped(q) then
+      if (q.wakePlain or freed) and hasPlain(q) then call('ZADD', q.p .. 'marker', 0, '0') end
+      if (q.wakeLane or freed) and hasLanes(q) then call('ZADD', q.f .. 'marker', 0, '0') end
+    end
+    if q.ended and call('LLEN', q.wait) == 0 and call('LLEN', q.active) == 0 and call('ZCARD', q.prio) == 0 then
+      call('XADD', q.events, '*', 'event', 'drained')
+    end
+  end
+  local head = call('ZRANGE', G .. 'due', 0, 0, 'WITHSCORES')
+  return head[2] and int(tonumber(head[2])) or '0'
+end
+
+-- counts tells what ended by itself or otherwise, for whoever counts since its opening.
+local function counts()
+  local out = {}
+  for _, q in ipairs(touched) do
+    if q.count then
+      for state, n in pairs(q.count) do
+        out[#out + 1] = q.name
+        out[#out + 1] = state
+        out[#out + 1] = n
+      end
+    end
+  end
+  return out
+end

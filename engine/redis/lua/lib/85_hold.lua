@@ -1,0 +1,48 @@
+-- The hold of a delivery: its lock has the token, and its lease has not run out.
+
+local function holds(q, id, token)
+  if call('GET', q.p .. id .. ':lock') ~= token then return false end
+  local til = tonumber(call('ZSCORE', q.f .. 'l', id))
+  return til ~= nil and til > NOW
+end
+
+-- lock gives a lease. n orders those of one call.
+local function lock(q, id, token, lease, n)
+  call('SET', q.p .. id .. ':lock', token, 'PX', int(math.max(lease, 1)))
+  call('ZADD', q.f .. 'l', NOW + lease + n / 4096, id)
+end
+
+-- find gives the queue of an id: by our record, else where the caller guesses that a
+-- Node job is.
+local function find(id, guessQueue, guessID)
+  local r = record(G .. 'i:' .. id)
+  if r then
+    local q = queue(r.queue)
+    return q, id, load(q, id), r
+  end
+  if guessQueue ~= '' then
+    local q = queue(guessQueue)
+    local j = load(q, guessID)
+    if j and not j.ours then return q, guessID, j, nil end
+  end
+end
+
+-- adopt gives a number to what Node workers let fail for good, so that it is listed
+-- as a dead letter. Each failed job is looked at once.
+local function adopt(q)
+  local from = call('HGET', q.f .. 's', 'adopted') or '-inf'
+  local ids = call('ZRANGEBYSCORE', q.p .. 'failed', from, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
+  for i = 1, #ids, 2 do
+    local id = ids[i]
+    local j = load(q, id)
+    if j and not j.final then
+      local why = call('HGET', q.p .. id, 'failedReason') or 'failed'
+      local seq = int(call('INCR', G .. 'n'))
+      call('ZADD', q.f .. 'dead', seq, id)
+      call('ZADD', G .. 'dead', seq, q.name .. ':' .. id)
+      call('HSET', q.p .. id, 'fbz', 'dead', 'fbq', seq, 'fbu',
+        int(j.atm) .. '|' .. (j.begun or '0') .. '|' .. ids[i + 1] .. '|' .. cjson.encode({ code = 'handler', message = why }))
+    end
+    if #ids == 200 or ids[i + 1] ~= from then call('HSET', q.f .. 's', 'adopted', ids[i + 1]) end
+  end
+end

@@ -1,0 +1,45 @@
+-- Sweep: queues of which time alone does something are brought up to now, and active
+-- jobs without a lock wait again.
+--
+--   active, lease over ──▶ wait        delayed, due ──▶ wait | prioritized | lane
+--   waiting, too late ──▶ failed       active by a Node worker, no lock ──▶ wait
+--
+-- ARGV: most per queue, number of queues, their names; none: those that are due, up to 20
+-- Keys: those of lib/70_due.lua, stalled, stalled-check.
+
+local most, names = num(), {}
+for i = 1, num() do names[i] = arg() end
+local check = #names > 0
+if not check then names = call('ZRANGEBYSCORE', G .. 'due', '-inf', NOW, 'LIMIT', 0, 20) end
+
+-- stalled does what any BullMQ worker does from time to time, one of them for all:
+-- what was active at the last check and has no lock now has lost its worker.
+local function stalled(q)
+  if not call('SET', q.p .. 'stalled-check', int(NOW), 'PX', 30000, 'NX') then return end
+  for _, id in ipairs(call('SRANDMEMBER', q.p .. 'stalled', 1000)) do
+    call('SREM', q.p .. 'stalled', id)
+    if not call('ZSCORE', q.f .. 'l', id) and call('EXISTS', q.p .. id .. ':lock') == 0 and call('LREM', q.active, 1, id) > 0 then
+      local j = load(q, id)
+      if j then
+        local times = call('HINCRBY', q.p .. id, 'stc', 1)
+        local scheduled = call('HGET', q.p .. id, 'rjk')
+        if times > 1 and not scheduled then call('HSET', q.p .. id, 'defa', 'job stalled more than allowable limit') end
+        enqueue(q, id, j, true, 'active')
+        event(q, 'stalled', id)
+      end
+    end
+  end
+  for from = 0, 9000, 1000 do
+    local ids = call('LRANGE', q.active, from, from + 999)
+    if #ids > 0 then call('SADD', q.p .. 'stalled', unpack(ids)) end
+    if #ids < 1000 then break end
+  end
+end
+
+for _, name in ipairs(names) do
+  local q = queue(name)
+  advance(q, most)
+  adopt(q)
+  if check then stalled(q) end
+end
+return { {}, done(), counts(), int(NOW) }

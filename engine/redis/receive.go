@@ -1,0 +1,169 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+const claimsAtOnce = 500 // messages of one script
+
+// recheck is when a waiting receive looks by itself, should every signal be lost.
+const recheck = 30 * time.Second
+
+func checkReceive(r *engine.Receive) error {
+	if err := engine.CheckQueue(r.Queue); err != nil {
+		return err
+	}
+	r.Lease = cmp.Or(r.Lease, forebay.DefaultLease)
+	switch {
+	case r.Max < 1 || r.Max > engine.MaxReceive:
+		return fail(forebay.CodeInvalid, "receive of %d; 1 to %d are allowed", r.Max, engine.MaxReceive)
+	case r.Wait < 0 || r.Wait > engine.MaxWait:
+		return fail(forebay.CodeInvalid, "a wait of %v; 0 to %v are allowed", r.Wait, engine.MaxWait)
+	}
+	return checkLease(r.Lease)
+}
+
+func checkLease(d time.Duration) error {
+	if d < engine.MinLease || d > engine.MaxLease {
+		return fail(forebay.CodeInvalid, "a lease of %v; %v to %v are allowed", d, engine.MinLease, engine.MaxLease)
+	}
+	return nil
+}
+
+// Receive leases messages; see engine.Engine.
+func (e *Engine) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+	if err := checkReceive(&r); err != nil {
+		return nil, err
+	}
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	end := time.Now().Add(r.Wait)
+	var w *waiter
+	defer func() { e.waits.leave(w) }()
+	for {
+		ds, next, err := e.claim(r)
+		if err != nil {
+			return nil, err
+		}
+		if err := ctx.Err(); err != nil {
+			e.giveBack(ds)
+			return nil, err
+		}
+		left := time.Until(end)
+		if len(ds) > 0 || left <= 0 {
+			return ds, nil
+		}
+		if w == nil {
+			w = e.waits.join(r.Queue)
+		}
+		e.waits.due(r.Queue, next)
+		if err := e.rest(ctx, w, min(left, recheck)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// rest waits for a signal, at most a time.
+func (e *Engine) rest(ctx context.Context, w *waiter, most time.Duration) error {
+	t := time.NewTimer(most)
+	defer t.Stop()
+	select {
+	case <-w.signal:
+	case <-t.C:
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-e.closing:
+		return fail(forebay.CodeClosed, "the engine was closed")
+	}
+	return nil
+}
+
+// claim asks once. next is in how long the queue may have something by time alone; 0:
+// never. The caller's context does not bound it: what it leases must be known.
+func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Duration, err error) {
+	token := e.instance + "." + strconv.FormatInt(e.calls.Add(1), 36)
+	v, err := e.run(context.Background(), "receive", r.Queue, min(r.Max, claimsAtOnce), ceilMillis(r.Lease), token, e.cfg.Name)
+	if err != nil {
+		return nil, 0, err
+	}
+	e.keeper.uses(r.Queue)
+	until := atMillis(v.now).Add(r.Lease)
+	ds = make([]forebay.Delivery, len(v.out))
+	for i, one := range v.out {
+		ds[i] = delivery(r.Queue, until, list(one))
+	}
+	if !r.Kept {
+		e.held.add(ds, r.Lease)
+	}
+	if at := e.lastNumber(v); at > 0 {
+		next = max(time.Duration(at-v.now)*time.Millisecond, time.Millisecond)
+	}
+	return ds, next, nil
+}
+
+func (e *Engine) lastNumber(v reply) int64 {
+	if len(v.extra) == 0 {
+		return 0
+	}
+	return number(v.extra[0])
+}
+
+// delivery makes one of what receive.lua gives.
+func delivery(queue string, until time.Time, v []any) forebay.Delivery {
+	s := stored{
+		queue: queue, id: text(v[0]), name: text(v[3]), data: text(v[4]), enc: text(v[5]), priority: number(v[7]), fb: text(v[8]),
+		opts: text(v[10]), deid: text(v[11]),
+	}
+	d := forebay.Delivery{
+		Message: s.message(), Receipt: receipt(text(v[1]), queue, s.id), Attempt: int(number(v[9])) + 1, Deliveries: int(number(v[2])),
+		SentAt: atMillis(number(v[6])), LeaseUntil: until,
+	}
+	d.Failures = failures(v[13:], d.Job != nil)
+	return d
+}
+
+// failures are the last causes, oldest first.
+func failures(vs []any, job bool) []forebay.Cause {
+	type numbered struct {
+		forebay.Cause
+		attempt int64
+	}
+	all := make([]numbered, 0, len(vs))
+	for _, v := range vs {
+		c, n := readFailure(text(v), job)
+		all = append(all, numbered{c, n})
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.attempt, b.attempt) })
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]forebay.Cause, len(all))
+	for i, c := range all {
+		out[i] = c.Cause
+	}
+	return out
+}
+
+// giveBack returns what nobody waits for any more, as if it had not been handed out.
+func (e *Engine) giveBack(ds []forebay.Delivery) {
+	items := make([]settleItem, 0, len(ds))
+	for _, d := range ds {
+		if it, ok := itemOfSettlement(&forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Release}); ok {
+			items = append(items, it)
+		}
+	}
+	// What cannot be given back now comes again when its lease ends.
+	_, _ = e.settles.submit(context.Background(), items, sizeOfSettlement)
+}

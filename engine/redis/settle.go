@@ -1,0 +1,110 @@
+package redis
+
+import (
+	"context"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+)
+
+// settleItem is a settlement as arguments of the script.
+type settleItem struct {
+	receipt forebay.Receipt
+	args    []any
+	size    int
+	next    []sendItem
+}
+
+type settleAnswer bool // false: the delivery had ended
+
+// Settle ends deliveries; see engine.Engine.
+func (e *Engine) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, error) {
+	if err := e.enter(); err != nil {
+		return nil, err
+	}
+	defer e.leave()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	errs := make([]error, len(ss))
+	items, of := make([]settleItem, 0, len(ss)), make([]int, 0, len(ss))
+	for i := range ss {
+		it, ok := itemOfSettlement(&ss[i])
+		if !ok {
+			errs[i] = lost(ss[i].Receipt)
+			continue
+		}
+		if errs[i] = e.checkSettlement(&ss[i]); errs[i] != nil {
+			continue
+		}
+		items, of = append(items, it), append(of, i)
+	}
+	answers, err := e.settles.submit(ctx, items, sizeOfSettlement)
+	if err != nil {
+		return nil, err
+	}
+	for n, done := range answers {
+		e.held.drop(items[n].receipt)
+		if !done {
+			errs[of[n]] = lost(items[n].receipt)
+		}
+	}
+	return errs, nil
+}
+
+func sizeOfSettlement(it settleItem) int { return it.size }
+
+func (e *Engine) checkSettlement(s *forebay.Settlement) error {
+	if s.Verdict < forebay.Ack || s.Verdict > forebay.Expired {
+		return fail(forebay.CodeInvalid, "the verdict %d is not known", s.Verdict)
+	}
+	if s.After < 0 || s.After > forebay.MaxDelay {
+		return fail(forebay.CodeInvalid, "a wait of %v; 0 to %v are allowed", s.After, forebay.MaxDelay)
+	}
+	if s.Verdict == forebay.Ack {
+		if err := engine.CheckResult(s.Result); err != nil {
+			return err
+		}
+	}
+	now := e.now()
+	for i := range s.Next {
+		if err := engine.CheckMessage(&s.Next[i], now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
+	token, queue, id, ok := readReceipt(s.Receipt)
+	if !ok {
+		return settleItem{}, false
+	}
+	cause, stack := encode(s.Cause), encode([]string{cut(s.Cause.Message, 4096)})
+	it := settleItem{receipt: s.Receipt, size: 512 + len(cause) + len(stack) + len(s.Result)}
+	it.args = []any{queue, id, token, int(s.Verdict), ceilMillis(s.After), cause, s.Cause.Message, stack, string(s.Result), len(s.Next)}
+	for i := range s.Next {
+		n := itemOf(&s.Next[i])
+		it.next, it.args, it.size = append(it.next, n), append(it.args, n.args...), it.size+n.size
+	}
+	return it, true
+}
+
+func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settleAnswer, error) {
+	args := []any{len(items)}
+	for _, it := range items {
+		args = append(args, it.args...)
+	}
+	r, err := e.run(ctx, "settle", args...)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]settleAnswer, len(items))
+	for i, v := range r.out {
+		out[i] = number(v) == 1
+	}
+	for i := 0; i+1 < len(r.extra); i += 2 { // queue and answer of each message that followed
+		e.tally.sent(text(r.extra[i]), sendAnswer(text(r.extra[i+1])))
+	}
+	return out, nil
+}

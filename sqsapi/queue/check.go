@@ -40,6 +40,9 @@ func badContents(r rune) error {
 
 // checkAttributes looks at the attributes of a message and gives their size.
 func checkAttributes(attributes map[string]Attribute) (size int, err error) {
+	if len(attributes) == 0 {
+		return 0, nil
+	}
 	if len(attributes) > maxAttributes {
 		return 0, invalidValue("Number of message attributes [%d] exceeds the allowed maximum [%d].", len(attributes), maxAttributes)
 	}

@@ -35,6 +35,11 @@
 //   - A message is handed out by every receive that asks for one, at once: nothing is
 //     sampled. Counts are exact. A change of attributes holds at once here, and within
 //     five seconds in another process on the same engine.
+//   - A queue that only the engine had shows the default retention, but keeps messages
+//     for ever until MessageRetentionPeriod is set: what Forebay's own producers sent
+//     leaves by no default of SQS.
+//   - A receive of a FIFO queue takes messages in their order, and then puts those of one
+//     group together. AWS fills it from one group first, where it can.
 //   - Changing the delay of a FIFO queue does not change that of messages it has.
 //   - Fair queues: the group id of a standard queue is taken and given back, and is the
 //     engine's limit key: with QueueLimits.KeyActive on the queue no group holds more

@@ -42,18 +42,42 @@ func (s *Service) take(ctx context.Context, q *queue, a *asked) ([]forebay.Deliv
 		if len(ds) == 0 {
 			return nil, nil
 		}
-		if ds, err = s.sift(ctx, q, ds); err != nil {
-			return nil, err
-		}
-		if len(ds) == 0 {
+		good, err := s.sift(ctx, q, ds)
+		if err == nil && len(good) == 0 {
 			continue
 		}
 		if q.fifo {
-			ds = sequenced(ds)
+			good = sequenced(good)
 		}
-		return ds, s.hideNot(ctx, a, ds)
+		if err == nil {
+			err = s.hideNot(ctx, a, good)
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			s.giveBack(ctx, ds)
+			return nil, err
+		}
+		return good, nil
 	}
 	return nil, nil
+}
+
+// giveBackTimeout bounds what is done for a caller that has left.
+const giveBackTimeout = 5 * time.Second
+
+// giveBack lets messages wait again that the caller will not get. It did not see them:
+// that they were handed out does not count.
+func (s *Service) giveBack(ctx context.Context, ds []forebay.Delivery) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
+	out := make([]forebay.Settlement, len(ds))
+	for i := range ds {
+		out[i] = forebay.Settlement{Receipt: ds[i].Receipt, Verdict: forebay.Release}
+	}
+	// What fails comes back when its lease ends.
+	_, _ = s.engine.Settle(ctx, out)
 }
 
 // hideNot ends the leases of a receive that hides nothing.
@@ -98,7 +122,7 @@ func (s *Service) sift(ctx context.Context, q *queue, ds []forebay.Delivery) ([]
 	if err != nil {
 		return nil, s.failed(ctx, err)
 	}
-	good := ds[:0]
+	good := make([]forebay.Delivery, 0, len(ds))
 	for i := range ds {
 		if len(at) == 0 || at[0] != i {
 			good = append(good, ds[i])

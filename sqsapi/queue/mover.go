@@ -78,6 +78,9 @@ func (s *Service) moveOnce(ctx context.Context, key string, slice int) error {
 			return err
 		}
 	}
+	// What was moved is noted also when Run has to end.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTimeout)
+	defer cancel()
 	_, err = s.changeMove(ctx, key, func(m *moveTask) error {
 		m.Moved += done.n
 		switch {

@@ -121,3 +121,49 @@ func TestInFlightLimit(t *testing.T) {
 		}
 	})
 }
+
+func TestFoundQueuesKeepTheirMessages(t *testing.T) {
+	bubble(t, func(v *env) {
+		_, err := v.e.Send(v.ctx, []forebay.Message{{ID: "1", Queue: "events", Payload: []byte("x")}})
+		v.fine(err)
+		if r := v.attribute("events", "MessageRetentionPeriod"); r != "345600" {
+			t.Errorf("its retention is %s", r)
+		}
+		time.Sleep(30 * 24 * time.Hour)
+		v.one("events", "x")
+		v.fine(v.set("events", "MessageRetentionPeriod", "345600"))
+		time.Sleep(2 * time.Minute)
+		if n := v.waiting("events"); n != "0" {
+			t.Errorf("%s are left", n)
+		}
+	})
+}
+
+// leaving is an engine whose caller leaves while it is handed messages.
+type leaving struct {
+	engine.Engine
+	leave context.CancelFunc
+}
+
+func (l *leaving) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+	ds, err := l.Engine.Receive(ctx, r)
+	l.leave()
+	return ds, err
+}
+
+func (l *leaving) Unwrap() engine.Engine { return l.Engine }
+
+func TestMessagesOfACallerThatLeftAreGivenBack(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.send(v.create("a"), "x")
+		ctx, leave := context.WithCancel(v.ctx)
+		s, err := queue.New(queue.Config{Engine: &leaving{v.e, leave}})
+		v.fine(err)
+		if _, err := s.ReceiveMessage(ctx, queue.ReceiveInput{QueueUrl: "a"}); !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		if m := v.one("a", "x"); m.Attributes["ApproximateReceiveCount"] != "1" {
+			t.Errorf("got %v", m.Attributes)
+		}
+	})
+}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -28,6 +29,7 @@ type record struct {
 	Tags       map[string]string `json:"tags,omitempty"`
 	Purged     int64             `json:"purged,omitempty"`  // ms, the last time
 	Since      int64             `json:"since,omitempty"`   // ns; what the engine took before is dropped when it is met
+	Found      bool              `json:"found,omitempty"`   // the engine had it, and nobody has created it
 	Deleted    int64             `json:"deleted,omitempty"` // ms; 0: it is there
 }
 
@@ -99,7 +101,9 @@ func (s *Service) loadOnce(ctx context.Context, name string) (*queue, error) {
 		if err != nil || !known {
 			return nil, err
 		}
-		return s.put(ctx, name, s.fresh(nil, nil), 0)
+		found := s.fresh(nil, nil)
+		found.Found = true
+		return s.put(ctx, name, found, 0)
 	}
 	if err != nil {
 		return nil, s.failed(ctx, err)
@@ -133,6 +137,9 @@ func (s *Service) keep(name string, d engine.Document) (*queue, error) {
 		return nil, internal()
 	}
 	q.settings = parseSettings(isFifo(name), s.whole(isFifo(name), q.Attributes))
+	if q.Found && q.Attributes["MessageRetentionPeriod"] == "" {
+		q.retention = math.MaxInt64 // what others have sent leaves by no default of ours
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.queues[name]
@@ -218,6 +225,8 @@ func (s *Service) failed(ctx context.Context, err error) error {
 	switch forebay.CodeOf(err) {
 	case forebay.CodeFull, forebay.CodeUnavailable, forebay.CodeClosed, forebay.CodeLimited:
 		return fault("ServiceUnavailable", "%s", forebay.TextOf(err))
+	case forebay.CodeInvalid, forebay.CodeTooLarge:
+		return invalidValue("%s", forebay.TextOf(err))
 	case forebay.CodeUnsupported:
 		return fault("UnsupportedOperation", "%s", forebay.TextOf(err))
 	}

@@ -87,6 +87,14 @@ func (f *far) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendR
 	return f.Engine.Send(ctx, msgs)
 }
 
+func (f *far) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
+	ds, err := f.Engine.Receive(ctx, r)
+	for i := range ds {
+		ds[i].DedupWindow = 0 // as it was sent
+	}
+	return ds, err
+}
+
 // Settle has no place for dead letters.
 func (f *far) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, error) {
 	var pass []forebay.Settlement

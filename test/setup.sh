@@ -53,13 +53,15 @@ if [ "$major" -lt "$need_node" ]; then
   exit 1
 fi
 
-# Node modules: the SDKs and the sample payloads that the end-to-end tests use.
-stamp=test/e2e/node_modules/.lock
-if ! cmp -s test/e2e/package-lock.json "$stamp"; then
-  echo "setup: installing the Node modules of test/e2e"
-  npm --prefix test/e2e ci --no-audit --no-fund --silent
-  cp test/e2e/package-lock.json "$stamp"
-fi
+# Node modules: the SDKs and the sample payloads of the end-to-end tests, and BullMQ.
+for folder in test/e2e engine/redis/testdata/node; do
+  stamp=$folder/node_modules/.lock
+  if ! cmp -s "$folder/package-lock.json" "$stamp"; then
+    echo "setup: installing the Node modules of $folder"
+    npm --prefix "$folder" ci --no-audit --no-fund --silent
+    cp "$folder/package-lock.json" "$stamp"
+  fi
+done
 
 go mod download
 echo "setup: all there"

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -39,8 +40,14 @@ type opened struct {
 
 func (o opened) Unwrap() engine.Engine { return o.Engine }
 
-// unit is long enough to be told from the noise of a busy machine.
-const unit = 120 * time.Millisecond
+// unit is long enough to be told from the noise of a quiet machine; ENGINETEST_UNIT, in
+// ms, sets another.
+var unit = func() time.Duration {
+	if ms, err := strconv.Atoi(os.Getenv("ENGINETEST_UNIT")); err == nil {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return 120 * time.Millisecond
+}()
 
 // registry knows the engine of each test, so that its clock can be moved.
 type registry struct {

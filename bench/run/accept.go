@@ -155,7 +155,7 @@ func startBare(ctx context.Context, o options) (*process, error) {
 }
 
 // startForebay starts the server on a fresh data folder, with the embedded sink.
-func startForebay(ctx context.Context, o options, name string) (*process, error) {
+func startForebay(ctx context.Context, o options, name string, more ...string) (*process, error) {
 	if _, err := os.Stat(o.binary); err != nil {
 		return nil, fmt.Errorf("%w: run `make build`", err)
 	}
@@ -164,7 +164,10 @@ func startForebay(ctx context.Context, o options, name string) (*process, error)
 		return nil, err
 	}
 	data := filepath.Join(o.dir, name)
-	cmd := exec.Command(o.binary, "serve", "--data", data, "--listen", addr, "--set", "log.level=warn")
+	if len(more) == 0 {
+		more = []string{"--sqs-listen", "off"}
+	}
+	cmd := exec.Command(o.binary, append([]string{"serve", "--data", data, "--listen", addr, "--set", "log.level=warn"}, more...)...)
 	return start(ctx, cmd, addr, "/readyz", o.binary, data)
 }
 

@@ -49,6 +49,10 @@ var parts = []part{
 	{"starts", starts},
 	{"streams", streams},
 	{"search", search},
+	{"sqs", sqsEndpoint},
+	{"sqs backlog", sqsBacklog},
+	{"sqs idle", sqsIdle},
+	{"sqs consumer", sqsConsumer},
 }
 
 func main() {

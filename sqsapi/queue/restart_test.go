@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -31,14 +32,15 @@ func restarting(t *testing.T, f func(v *env, again func())) {
 			go func() { ended <- s.Run(ctx) }()
 			stop = func() {
 				cancel()
-				v.fine(<-ended)
-				v.fine(e.Close())
+				if err := errors.Join(<-ended, e.Close()); err != nil {
+					t.Error(err)
+				}
 			}
 			v.e, v.s = e, s
 		}
+		defer func() { stop() }()
 		again()
 		f(v, again)
-		stop()
 	})
 }
 

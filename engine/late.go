@@ -12,7 +12,9 @@ import (
 // consumers that speak SQS, whose standard queues promise that; everybody else uses
 // Extend and Settle, which are fenced (invariant 3). Receipts lead to their message
 // for as long as the store lives, and cost nothing to remember. What is no receipt
-// of this store, or was changed, gets CodeInvalid.
+// of this store, or was changed, gets CodeInvalid. A message that was sent again, or
+// replayed, is another one; so may be a job that was changed (Jobs.Change): to
+// earlier receipts it is gone.
 //
 // All three answer item by item, for MaxReceive receipts at most. They block for as
 // long as a commit takes, and may be repeated.

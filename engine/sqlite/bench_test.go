@@ -2,6 +2,7 @@ package sqlite_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -165,6 +166,26 @@ func BenchmarkDrain(b *testing.B) {
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
 		})
 	}
+}
+
+// BenchmarkKept is what an SQS consumer does: ten at a time under kept leases, acked by
+// whatever receipt.
+func BenchmarkKept(b *testing.B) {
+	e := open(b, sqlite.Config{Path: filepath.Join(b.TempDir(), "forebay.db")})
+	fill(b, e, b.N)
+	produce(b, 16, b.N/10, func(int) error {
+		ds, err := e.Receive(context.Background(), engine.Receive{Queue: "q", Max: 10, Kept: true})
+		if err != nil {
+			return err
+		}
+		receipts := make([]forebay.Receipt, len(ds))
+		for i, d := range ds {
+			receipts[i] = d.Receipt
+		}
+		errs, err := e.AckLate(context.Background(), receipts)
+		return errors.Join(append(errs, err)...)
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msgs/s")
 }
 
 // BenchmarkOpen opens a store with a backlog, and tells the memory that it takes.

@@ -19,13 +19,15 @@
 // is decided on it, only after. The store is the truth
 // of what is committed; memory adds what dies with the process: leases, waiters,
 // where the lanes' cursors stand, which groups and limit keys are taken. A lease's
-// row, written without a sync, only serves to count deliveries after a crash.
+// row, written without a sync, serves to count deliveries after a crash; by that of a
+// kept one the next start takes it up (loadleases.go).
 //
 // # Life of a message
 //
 //	Send      encoded by the caller, put into a block by the loop   send.go, tx.go
 //	waiting   met by the cursor of its lane                         lane.go, claim.go
-//	active    an item of a lease                                    lease.go
+//	active    an item of a lease                                    lease.go, extend.go
+//	late      found by a receipt of a lease that is over            receipt.go, late.go
 //	again     a ref in memory or a row to be loaded when due        later.go, group.go
 //	settled   a bit, a row of dead letters, or a place in again     settle.go, dead.go
 //

@@ -112,7 +112,7 @@ type heldBefore struct {
 
 func (l *loop) heldBefore(it leaseItem) (h heldBefore, err error) {
 	q := l.queueOf(it.key)
-	if q == nil || it.deliveries == 0 || it.idx >= blockMessages {
+	if q == nil || it.deliveries <= 0 || uint(it.idx) >= blockMessages {
 		return h, nil
 	}
 	b, err := l.block(it.key)

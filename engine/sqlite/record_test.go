@@ -171,7 +171,29 @@ func FuzzEntries(f *testing.F) {
 
 func FuzzLease(f *testing.F) {
 	f.Add(encodeLease([]item{{ref: ref{key: 1 << 50, idx: 3, deliveries: 2}}, {ref: ref{key: 5, idx: 1023, deliveries: 1}}}))
+	kept := lease{start: 7, items: []item{{ref: ref{key: 1 << 50, idx: 3, deliveries: 2}, until: 5}, {state: itemEnded}, {ref: ref{key: 5, deliveries: 1}, until: 3}}}
+	f.Add(encodeKept(&kept))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		decodeLease(b)
+		start, items, ok := decodeKept(b)
+		if !ok {
+			return
+		}
+		ls := lease{start: start, items: make([]item, len(items))}
+		for i, in := range items {
+			ls.items[i] = item{ref: ref{key: in.key, idx: in.idx, deliveries: in.deliveries}, until: in.until, state: itemLeased}
+			if in.until == 0 {
+				ls.items[i].state = itemEnded
+			}
+		}
+		againStart, again, ok := decodeKept(encodeKept(&ls))
+		for i := range items {
+			if items[i].until == 0 { // it says nothing of the rest
+				items[i] = leaseItem{}
+			}
+		}
+		if !ok || againStart != start || !reflect.DeepEqual(again, items) {
+			t.Errorf("%+v came back as %+v", items, again)
+		}
 	})
 }

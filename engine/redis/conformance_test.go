@@ -18,6 +18,9 @@ import (
 
 // Cases wait in real time, so many of them may do so side by side.
 func TestMain(m *testing.M) {
+	if url := os.Getenv(mixedEnv); url != "" {
+		worker(url)
+	}
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
 		_ = f.Value.Set("10")

@@ -337,7 +337,9 @@ func (p *pair) redisMessages() args {
 // Children of a flow that are worked here let their parent go on, as their policy says.
 func TestNodeFlows(t *testing.T) {
 	versions(t, func(p *pair) {
-		child := func(name string, opts args) args { return args{"name": name, "queueName": "q", "data": args{}, "opts": opts} }
+		child := func(name string, opts args) args {
+			return args{"name": name, "queueName": "q", "data": args{}, "opts": opts}
+		}
 		flow := func(children ...args) (parent string, ids []string) {
 			r := p.n.do("flow", args{"tree": args{"name": "parent", "queueName": "parents", "children": children}})
 			for _, c := range r["children"].([]any) {

@@ -17,9 +17,9 @@ import (
 
 // node is a Node program with BullMQ, driven by lines of JSON (testdata/node/bull.mjs).
 type node struct {
-	t   testing.TB
-	cmd *exec.Cmd
-	in  io.WriteCloser
+	t    testing.TB
+	in   io.WriteCloser
+	kill func() // and wait until it is gone
 
 	mu      sync.Mutex // guards all below
 	n       int
@@ -52,16 +52,19 @@ func startNode(t testing.TB, addr, version, prefix string) *node {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	n := &node{t: t, cmd: cmd, in: in, answers: make(map[int]chan map[string]any), changed: make(chan struct{})}
+	n := &node{t: t, in: in, answers: make(map[int]chan map[string]any), changed: make(chan struct{})}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		n.read(out)
 	}()
-	t.Cleanup(func() {
+	n.kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		<-done
 		_ = cmd.Wait()
+	})
+	t.Cleanup(func() {
+		n.kill()
 		if t.Failed() && errs.Len() > 0 {
 			t.Log(errs.String())
 		}

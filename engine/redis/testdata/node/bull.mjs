@@ -2,12 +2,21 @@
 // stdout. argv: port, version (5 or 6), prefix.
 import readline from 'node:readline'
 import process from 'node:process'
+import Redis from 'ioredis'
 
 const [port, version, prefix] = process.argv.slice(2)
 const { Queue, Worker, QueueEvents, FlowProducer, UnrecoverableError } = await import(version === '5' ? 'bullmq5' : 'bullmq')
 const connection = { host: '127.0.0.1', port: Number(port), maxRetriesPerRequest: null }
 const queues = new Map()
 const say = (o) => process.stdout.write(JSON.stringify(o) + '\n')
+
+function alive (pid) {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
 
 function queue (name) {
   if (!queues.has(name)) {
@@ -71,14 +80,22 @@ const commands = {
     return {}
   },
   // work says each start and end. Data fail: the reason; unrecoverable; ms: how long it takes.
-  async work ({ queue: q, opts }) {
+  // guard: each job has a key while it is worked, with the process; who finds that of a
+  // process that lives says so.
+  async work ({ queue: q, opts, guard }) {
+    const redis = guard && new Redis(connection)
     const w = new Worker(q, async (job, token) => {
+      if (guard) {
+        const other = await redis.set('at:' + job.id, process.pid, 'GET')
+        if (other && alive(Number(other))) say({ overlap: job.id })
+      }
       say({ started: job.id, name: job.name, data: job.data, attempt: job.attemptsMade })
       await job.updateProgress(50)
       await job.log('a line')
       if (job.data?.ms) await new Promise((resolve) => setTimeout(resolve, job.data.ms))
       if (job.data?.unrecoverable) throw new UnrecoverableError(job.data.unrecoverable)
       if (job.data?.fail > job.attemptsMade) throw new Error('failed on purpose')
+      if (guard) await redis.del('at:' + job.id)
       say({ ended: job.id })
       return { worked: job.id }
     }, { connection, prefix, drainDelay: 1, ...opts })

@@ -18,19 +18,36 @@ type funnel struct {
 	mu       sync.Mutex
 	busy     bool
 	waiting  []*ticket
-	gathered int // messages that wait
+	gathered load // of what waits
+}
+
+// load is how much there is of messages.
+type load struct{ messages, bytes int }
+
+func (l load) plus(o load, sign int) load {
+	return load{l.messages + sign*o.messages, l.bytes + sign*o.bytes}
+}
+
+func (l load) over(most load) bool { return l.messages > most.messages || l.bytes > most.bytes }
+
+func loadOf(msgs []forebay.Message) load {
+	l := load{messages: len(msgs)}
+	for i := range msgs {
+		l.bytes += len(msgs[i].Payload)
+	}
+	return l
 }
 
 // Bounds of a funnel.
-const (
-	funnelMost    = 20_000           // messages that wait
-	funnelAtOnce  = 2_000            // messages of one call
-	funnelTimeout = 30 * time.Second // of one call
-)
+const funnelTimeout = 30 * time.Second // of one call
+
+func funnelMost() load   { return load{20_000, 64 << 20} } // that waits
+func funnelAtOnce() load { return load{2_000, 8 << 20} }   // of one call; the first may be more
 
 // ticket is one call that waits.
 type ticket struct {
 	msgs    []forebay.Message
+	load    load
 	results []forebay.SendResult
 	err     error
 	turn    chan bool // true: send for all; false: it is done
@@ -38,13 +55,13 @@ type ticket struct {
 }
 
 func (f *funnel) send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
-	t := &ticket{msgs: msgs, turn: make(chan bool, 1)}
+	t := &ticket{msgs: msgs, load: loadOf(msgs), turn: make(chan bool, 1)}
 	f.mu.Lock()
-	if f.gathered+len(msgs) > funnelMost && f.busy {
+	if f.busy && f.gathered.plus(t.load, 1).over(funnelMost()) {
 		f.mu.Unlock()
 		return nil, fault("RequestThrottled", "Too many messages for this FIFO queue are on their way. Try again.")
 	}
-	f.waiting, f.gathered = append(f.waiting, t), f.gathered+len(msgs)
+	f.waiting, f.gathered = append(f.waiting, t), f.gathered.plus(t.load, 1)
 	lead := !f.busy
 	f.busy = true
 	f.mu.Unlock()
@@ -73,7 +90,7 @@ func (f *funnel) leave(t *ticket) bool {
 		return false
 	}
 	f.waiting = slices.Delete(f.waiting, at, at+1)
-	f.gathered -= len(t.msgs)
+	f.gathered = f.gathered.plus(t.load, -1)
 	return true
 }
 
@@ -81,14 +98,15 @@ func (f *funnel) leave(t *ticket) bool {
 func (f *funnel) lead(ctx context.Context) {
 	f.mu.Lock()
 	var all []forebay.Message
+	var sum load
 	n := 0
-	for n < len(f.waiting) && (n == 0 || len(all)+len(f.waiting[n].msgs) <= funnelAtOnce) {
-		all = append(all, f.waiting[n].msgs...)
+	for n < len(f.waiting) && (n == 0 || !sum.plus(f.waiting[n].load, 1).over(funnelAtOnce())) {
+		all, sum = append(all, f.waiting[n].msgs...), sum.plus(f.waiting[n].load, 1)
 		n++
 	}
 	now := slices.Clone(f.waiting[:n])
 	f.waiting = slices.Delete(f.waiting, 0, n)
-	f.gathered -= len(all)
+	f.gathered = f.gathered.plus(sum, -1)
 	f.mu.Unlock()
 
 	// The others' messages must not suffer when this caller leaves.

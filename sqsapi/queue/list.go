@@ -68,11 +68,12 @@ func (s *Service) names(ctx context.Context, fits func(name string, r *record) b
 		}
 		for i := range docs {
 			after = docs[i].Key
+			seen[after] = true
 			var r record
 			if err := json.Unmarshal(docs[i].Value, &r); err != nil {
-				return nil, s.failed(ctx, err)
+				s.cfg.Logger.Error("the record of an SQS queue does not parse", "queue", after, "error", err)
+				continue
 			}
-			seen[after] = true
 			if r.Deleted == 0 && fits(after, &r) {
 				names = append(names, after)
 			}

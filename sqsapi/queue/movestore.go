@@ -108,7 +108,8 @@ func (s *Service) moves(ctx context.Context) (all []moveTask, err error) {
 			after = docs[i].Key
 			m := moveTask{key: after, rev: docs[i].Rev}
 			if err := json.Unmarshal(docs[i].Value, &m.moveRecord); err != nil {
-				return nil, s.failed(ctx, err)
+				s.cfg.Logger.Error("the record of a move task does not parse", "task", after, "error", err)
+				continue
 			}
 			all = append(all, m)
 		}

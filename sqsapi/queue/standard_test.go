@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/forebayhq/forebay/sqsapi/queue"
 )
@@ -49,6 +50,21 @@ func TestBatches(t *testing.T) {
 		v.fine(err)
 		if len(done.Successful) != 2 || len(done.Failed) != 1 || done.Failed[0].Code != "ReceiptHandleIsInvalid" {
 			t.Fatalf("got %+v", done)
+		}
+	})
+}
+
+func TestWaitOfTheQueue(t *testing.T) {
+	bubble(t, func(v *env) {
+		q := v.create("a", "ReceiveMessageWaitTimeSeconds", "7")
+		start := time.Now()
+		v.bodies(v.receive(q))
+		if took := time.Since(start); took != 7*time.Second {
+			t.Errorf("waited for %s", took)
+		}
+		v.bodies(v.receive(q, wait(0)))
+		if took := time.Since(start); took != 7*time.Second {
+			t.Errorf("a short poll waited: %s", took)
 		}
 	})
 }

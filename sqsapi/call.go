@@ -46,6 +46,7 @@ func (c *call) serve() (any, error) {
 	c.speaks = protocolOf(c.r)
 	if c.r.ContentLength != 0 {
 		// It holds for refusals too: the server reads what is left before it answers.
+		// It ends with the body, so that it ends no long poll.
 		c.control().SetReadDeadline(time.Now().Add(c.front.cfg.BodyTime)) // an error: a reader that has none
 	}
 	if c.r.Method != http.MethodPost && (c.r.Method != http.MethodGet || c.r.Header.Get(targetHeader) != "") {
@@ -91,7 +92,6 @@ func (c *call) read() error {
 	case int64(len(c.body.bytes)) > limit:
 		return tooLarge
 	case err == nil:
-		c.control().SetReadDeadline(time.Time{}) // else it would end a long poll
 		return nil
 	case errors.As(err, &refused):
 		return refused

@@ -26,6 +26,7 @@ import (
 type served struct {
 	*httptest.Server
 	front   *sqsapi.Front
+	engine  *sqlite.Engine
 	service *queue.Service
 	keys    *sign.Keys
 }
@@ -53,7 +54,7 @@ func serve(tb testing.TB, change func(*sqsapi.Config)) *served {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s := &served{Server: httptest.NewServer(front), front: front, service: service, keys: keys}
+	s := &served{Server: httptest.NewServer(front), front: front, engine: eng, service: service, keys: keys}
 	tb.Cleanup(func() {
 		front.Close()
 		s.Server.Close()

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/sqsapi"
+	"github.com/forebayhq/forebay/sqsapi/queue"
 )
 
 const longPoll = `{"QueueUrl":"q","WaitTimeSeconds":20}`
@@ -65,20 +69,50 @@ func TestSendWakesALongPoll(t *testing.T) {
 
 func TestCloseEndsLongPollsWithAnEmptyAnswer(t *testing.T) {
 	t.Parallel()
-	s := serve(t, nil)
-	s.json(t, "CreateQueue", `{"QueueName":"q"}`)
-	done := s.poll(t, t.Context())
-	s.front.Close()
-	s.front.Close()
-	if a := <-done; a.status != 200 || a.body != "{}" {
-		t.Errorf("%d %s", a.status, a.body)
-	}
-	if a := s.json(t, "ReceiveMessage", longPoll); a.status != 200 || a.body != "{}" {
-		t.Errorf("after Close: %d %s", a.status, a.body)
-	}
-	if a := s.json(t, "SendMessage", `{"QueueUrl":"q","MessageBody":"hello"}`); a.status != 200 {
-		t.Errorf("a send after Close: %d %s", a.status, a.body)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		eng, err := sqlite.Open(sqlite.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer eng.Close()
+		service, err := queue.New(queue.Config{Engine: eng})
+		if err != nil {
+			t.Fatal(err)
+		}
+		front, err := sqsapi.New(sqsapi.Config{Service: service, Unsigned: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(action, body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest("POST", "/", strings.NewReader(body))
+			r.RemoteAddr = "127.0.0.1:1"
+			r.Header.Set("X-Amz-Target", "AmazonSQS."+action)
+			w := httptest.NewRecorder()
+			front.ServeHTTP(w, r)
+			return w
+		}
+		ask("CreateQueue", `{"QueueName":"q"}`)
+		began := time.Now()
+		done := make(chan *httptest.ResponseRecorder, 1)
+		go func() { done <- ask("ReceiveMessage", longPoll) }()
+		synctest.Wait()
+		if front.Polls() != 1 {
+			t.Fatal("nothing waits")
+		}
+		front.Close()
+		front.Close()
+		for _, w := range []*httptest.ResponseRecorder{<-done, ask("ReceiveMessage", longPoll)} {
+			if w.Code != 200 || w.Body.String() != "{}" {
+				t.Errorf("%d %s", w.Code, w.Body)
+			}
+		}
+		if waited := time.Since(began); waited > 0 { // the clock of the bubble stands still while anybody works
+			t.Errorf("it waited for %s", waited)
+		}
+		if w := ask("SendMessage", `{"QueueUrl":"q","MessageBody":"hello"}`); w.Code != 200 {
+			t.Errorf("a send after Close: %d %s", w.Code, w.Body)
+		}
+	})
 }
 
 func TestAClientThatLeavesEndsItsPoll(t *testing.T) {

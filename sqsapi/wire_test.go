@@ -65,7 +65,7 @@ func (s *served) do(t *testing.T, r *http.Request) answer {
 	return answer{resp.StatusCode, resp.Header, string(b)}
 }
 
-var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+var requestID = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
 func TestJSONAnswersAreAsAWSGivesThem(t *testing.T) {
 	t.Parallel()
@@ -107,7 +107,7 @@ func TestJSONAnswersAreAsAWSGivesThem(t *testing.T) {
 		if got := a.header.Get("x-amzn-query-error"); got != c.code {
 			t.Errorf("%s %s: the error header is %q, not %q", c.action, c.body, got, c.code)
 		}
-		if a.header.Get("Content-Type") != "application/x-amz-json-1.0" || !uuid.MatchString(a.header.Get("x-amzn-RequestId")) {
+		if a.header.Get("Content-Type") != "application/x-amz-json-1.0" || !requestID.MatchString(a.header.Get("x-amzn-RequestId")) {
 			t.Errorf("%s: headers %v", c.action, a.header)
 		}
 		if !json.Valid([]byte(a.body)) {
@@ -193,7 +193,7 @@ func TestQueryErrors(t *testing.T) {
 		if err := xml.Unmarshal([]byte(a.body), &e); err != nil {
 			t.Errorf("%.200q: %v", c.form, err)
 		}
-		if a.status != c.status || e.Code != c.code || e.Type != "Sender" || e.Message == "" || !uuid.MatchString(e.Request) {
+		if a.status != c.status || e.Code != c.code || e.Type != "Sender" || e.Message == "" || !requestID.MatchString(e.Request) {
 			t.Errorf("%.200q: %d %s", c.form, a.status, a.body)
 		}
 	}

@@ -96,17 +96,39 @@ func TestPathsAreCleaned(t *testing.T) {
 	}
 }
 
-func TestTheTimeOfExamplesIsWhatDecides(t *testing.T) {
+// A signing key is good for its own day: with that of yesterday nothing of today is
+// signed, though its signature would be right.
+func TestSigningKeysEndWithTheirDay(t *testing.T) {
 	t.Parallel()
 	k, err := Open(t.TempDir()+"/keys.json", Config{Now: func() time.Time { return time.Date(2015, 8, 30, 12, 36, 0, 0, time.UTC) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _ := request(t, examples[1].request)
-	r.Header.Set("Authorization", algorithm+" Credential=AKIDEXAMPLE/20150830/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-date, Signature="+examples[1].signature)
-	_, err = k.Begin(r)
-	if r, ok := err.(*Refusal); !ok || r.Code != Unknown {
-		t.Errorf("an unknown key gives %v", err)
+	key, secret, err := k.Add(Spec{Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for date, want := range map[string]string{"20150830": "", "20150829": Mismatch} {
+		r, _ := request(t, examples[1].request)
+		signed := func(signature string) {
+			r.Header.Set("Authorization", algorithm+" Credential="+key.ID+"/"+date+"/us-east-1/sqs/aws4_request, SignedHeaders=host;x-amz-date, Signature="+signature)
+		}
+		signed("x")
+		c, refused := parse(r)
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		payload, _ := c.payload(nil)
+		signed(hex.EncodeToString(sum(derive(secret, date, "us-east-1", "sqs"), toSign(c.stamp, date, "us-east-1", "sqs", c.canonical("/", r.Host, payload)))))
+		got := ""
+		if c, err := k.Begin(r); err != nil {
+			got = err.(*Refusal).Code
+		} else if _, err := c.Finish(nil); err != nil {
+			got = err.(*Refusal).Code
+		}
+		if got != want {
+			t.Errorf("the key of %s: %q, not %q", date, got, want)
+		}
 	}
 }
 

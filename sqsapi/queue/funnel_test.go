@@ -3,9 +3,7 @@ package queue_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -115,41 +113,6 @@ func TestFifoSendsGather(t *testing.T) {
 		all.Wait()
 		if n := len(v.receive(q)); n != 6 {
 			t.Errorf("%d were stored", n)
-		}
-	})
-}
-
-func TestFifoSendsAreBounded(t *testing.T) {
-	bubble(t, func(v *env) {
-		e := &stuck{Engine: v.e, begun: make(chan int, 100), release: make(chan struct{})}
-		s, err := queue.New(queue.Config{Engine: e})
-		v.fine(err)
-		v.s = s
-		q := v.create("a.fifo")
-		body := strings.Repeat("x", 1<<20)
-		var all sync.WaitGroup
-		var refused atomic.Int64
-		for i := range 70 { // one is sent, 64 MiB wait
-			all.Go(func() {
-				_, err := v.trySend(q, body, group("g"), dedup(itoa(i)))
-				if f, is := err.(*queue.Fault); is && f.Shape == "RequestThrottled" {
-					refused.Add(1)
-				} else if err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		if n := refused.Load(); n != 5 {
-			t.Errorf("%d of 70 were refused", n)
-		}
-		close(e.release)
-		all.Wait()
-		close(e.begun)
-		for n := range e.begun {
-			if n > 8 {
-				t.Errorf("%d MiB in one call", n)
-			}
 		}
 	})
 }

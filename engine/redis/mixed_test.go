@@ -206,3 +206,15 @@ func (p *pair) allCompleted(ids []string, patience time.Duration) {
 		}
 	}
 }
+
+// client is a plain client of a server.
+func client(t testing.TB, s *redistest.Server) *goredis.Client {
+	t.Helper()
+	o, err := goredis.ParseURL(s.URL(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := goredis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}

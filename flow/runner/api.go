@@ -58,18 +58,36 @@ func (r *Runner) Start(ctx context.Context, st Start) (Started, error) {
 	if err := CheckRunID(st.ID); err != nil {
 		return Started{}, err
 	}
-	results, err := r.b.Send(ctx, []forebay.Message{{
+	msgs := []forebay.Message{{
 		ID: st.ID, Queue: r.cfg.Queue, Kind: KindRun, Payload: st.Input,
 		Headers: map[string]string{HeaderFlow: st.Flow, HeaderVersion: strconv.Itoa(number)},
 		Job:     &forebay.JobOptions{Owner: st.Owner, Tenant: st.Tenant, Tags: append([]string{"flow:" + st.Flow}, st.Tags...)},
-	}})
+	}}
+	now := r.cfg.Now()
+	c, first := r.beginChain(st.ID, v, st.Input, now)
+	if first != nil { // the run's job looks after it later
+		msgs[0].NotBefore = now.Add(r.firstLook(v))
+		msgs = append(msgs, *first)
+		r.remember(c)
+	}
+	results, err := r.b.Send(ctx, msgs)
 	if err == nil {
 		err = results[0].Err
+	}
+	if err != nil || results[0].Duplicate {
+		r.take(st.ID)
 	}
 	if err != nil {
 		return Started{}, err
 	}
 	return Started{Run: st.ID, Version: number, Duplicate: results[0].Duplicate}, nil
+}
+
+func (r *Runner) firstLook(v *version) time.Duration {
+	if limit := v.plan.Timeout; limit > 0 {
+		return min(limit, r.cfg.Watch)
+	}
+	return r.cfg.Watch
 }
 
 // CheckRunID looks at the id of a run.
@@ -106,19 +124,29 @@ func (r *Runner) Get(ctx context.Context, id string) (View, error) {
 		return View{}, err
 	}
 	name, number := flowOf(&j.Message)
-	view := View{Run: flow.Run{ID: id, Flow: name, Version: number, Started: j.SentAt, State: flow.RunRunning}, Input: j.Payload}
-	if j.State == forebay.StateCancelled {
-		view.State = flow.RunCancelled
-	} else {
-		view.Waiting = []flow.Reason{{Job: id, Text: "it has not begun; a worker of the queue " + j.Queue + " begins it"}}
+	if v, err = r.version(ctx, name, number); err != nil {
+		return View{}, err
 	}
-	return view, nil
+	s, input = &state{Run: v.plan.Begin(id, j.SentAt)}, flow.NewInput(j.Payload)
+	if j.State == forebay.StateCancelled {
+		s.State = flow.RunCancelled
+	} else if _, err := r.recover(ctx, s, v, input); err != nil { // what it asks for is others' to do
+		return View{}, err
+	}
+	return View{Run: *s.Run, Input: j.Payload, Waiting: v.plan.Waiting(s.Run)}, nil
 }
 
 // Do gives a run a command. It is checked at once, and done in the run's own order:
 // what others do meanwhile may make it mean nothing any more.
 func (r *Runner) Do(ctx context.Context, id string, c flow.Command) error {
 	s, v, input, err := r.load(ctx, id)
+	if missing(err) { // it has no state yet: only that it is there can be checked
+		j, none := r.b.Job(ctx, id)
+		if none != nil || j.Kind != KindRun || j.State.Final() {
+			return err
+		}
+		return r.command(ctx, id, c)
+	}
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/flow"
@@ -49,7 +50,7 @@ func (r *Runner) handleWait(j *worker.Job) ([]byte, error) {
 	j.Follow(func(s forebay.Settlement) forebay.Settlement {
 		switch s.Verdict {
 		case forebay.Ack:
-			return r.carry(s, run, *e)
+			return r.carry(s, run, *e, nil)
 		case forebay.Release, forebay.Retry:
 			return s
 		}
@@ -99,24 +100,28 @@ func (r *Runner) advance(ctx context.Context, j *worker.Job) error {
 }
 
 func (r *Runner) decide(ctx context.Context, run string, a *advance, repeated bool) error {
+	r.take(run)
+	var effects flow.Effects
 	s, v, input, err := r.load(ctx, run)
-	switch {
-	case missing(err) && a.Begin:
-		if s, v, input, err = r.begin(ctx, run, a); err != nil {
-			return err
+	if missing(err) {
+		s, v, input, effects, err = r.begin(ctx, run, a)
+		if s == nil && err == nil { // it has left by its retention, or never was
+			return nil
 		}
-	case missing(err): // it has left by its retention, or never was
-		return nil
-	case err != nil:
+	} else if err == nil && v.behind(s, a) {
+		effects, err = r.recover(ctx, s, v, input)
+	}
+	if err != nil {
 		return err
 	}
 	before := s.State
-	effects, err := r.effects(s, v, input, a)
+	more, err := r.effects(s, v, input, a)
 	switch {
 	case forebay.CodeOf(err) == forebay.CodeConflict, missing(err): // a command that came too late
-		effects = flow.Effects{}
 	case err != nil:
 		return err
+	default:
+		effects = joined(effects, more)
 	}
 	if err := r.carryOut(ctx, s, v, &effects); err != nil {
 		return err
@@ -134,6 +139,22 @@ func (r *Runner) decide(ctx context.Context, run string, a *advance, repeated bo
 	return nil
 }
 
+// behind tells whether something is told of a step that was not sent as far as the
+// state knows: a chain was at work when the state was made.
+func (v *version) behind(s *state, a *advance) bool {
+	return s.State == flow.RunRunning && slices.ContainsFunc(a.Events, func(e flow.Event) bool {
+		st := s.Steps[e.Step]
+		return st != nil && st.State == flow.StepBlocked && st.Round == e.Round
+	})
+}
+
+func joined(a, b flow.Effects) flow.Effects {
+	return flow.Effects{
+		Send: append(a.Send, b.Send...), Cancel: append(a.Cancel, b.Cancel...), CancelRuns: append(a.CancelRuns, b.CancelRuns...),
+		Drop: append(a.Drop, b.Drop...), Reopened: a.Reopened || b.Reopened,
+	}
+}
+
 func (r *Runner) effects(s *state, v *version, input *flow.Input, a *advance) (flow.Effects, error) {
 	switch {
 	case a.Command != nil:
@@ -145,16 +166,31 @@ func (r *Runner) effects(s *state, v *version, input *flow.Input, a *advance) (f
 	return v.plan.Advance(s.Run, input, a.Events...), nil
 }
 
-// begin makes the state of a new run.
-func (r *Runner) begin(ctx context.Context, run string, a *advance) (*state, *version, *flow.Input, error) {
+// begin makes the state of a run that has none yet: as it was told, or else from the
+// ledger. nil: there is no such run, or it has ended.
+func (r *Runner) begin(ctx context.Context, run string, a *advance) (*state, *version, *flow.Input, flow.Effects, error) {
+	none := flow.Effects{}
+	if a.Run != nil {
+		v, err := r.version(ctx, a.Run.Flow, a.Run.Version)
+		if err != nil {
+			return nil, nil, nil, none, err
+		}
+		input, err := r.input(ctx, run)
+		return &state{Run: a.Run}, v, input, none, err
+	}
 	j, err := r.b.Job(ctx, run)
+	if missing(err) || err == nil && (j.State.Final() && a.Command == nil || j.Kind != KindRun) {
+		return nil, nil, nil, none, nil
+	}
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, none, err
 	}
 	name, number := flowOf(&j.Message)
 	v, err := r.version(ctx, name, number)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, none, err
 	}
-	return &state{Run: v.plan.Begin(run, a.At), Parent: a.Parent}, v, r.keepInput(run, j.Payload), nil
+	s, input := &state{Run: v.plan.Begin(run, j.SentAt)}, r.keepInput(run, j.Payload)
+	effects, err := r.recover(ctx, s, v, input)
+	return s, v, input, effects, err
 }

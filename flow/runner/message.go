@@ -36,8 +36,7 @@ type advance struct {
 	Events  []flow.Event  `json:"events,omitempty"`
 	Command *flow.Command `json:"command,omitempty"`
 	Lost    []string      `json:"lost,omitempty"` // ids of jobs that the store does not have
-	Parent  *parent       `json:"parent,omitempty"`
-	At      time.Time     `json:"at,omitzero"` // begin: when
+	Run     *flow.Run     `json:"run,omitempty"`  // its state before, where that is not stored yet
 }
 
 // advanceMessage decides about a run, after those that were sent before it.

@@ -40,7 +40,7 @@ func parentEvent(m *forebay.Message) *flow.Event {
 func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
 	s, v, input, err := r.load(ctx, j.ID)
 	if missing(err) {
-		return nil, r.look(j, advance{Begin: true, Parent: parentOf(&j.Message), At: r.cfg.Now()}, r.cfg.Watch)
+		return nil, r.look(j, advance{Begin: true}, r.cfg.Watch)
 	}
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
 // look lets advances ride with the release of a run's job.
 func (r *Runner) look(j *worker.Job, a advance, again time.Duration) error {
 	var next []forebay.Message
-	for _, one := range []advance{{Begin: a.Begin, Parent: a.Parent, At: a.At, Command: a.Command, Events: a.Events}, {Lost: a.Lost}} {
+	for _, one := range []advance{{Begin: a.Begin, Command: a.Command, Events: a.Events}, {Lost: a.Lost}} {
 		if !one.Begin && one.Command == nil && len(one.Events) == 0 && len(one.Lost) == 0 {
 			continue
 		}

@@ -14,8 +14,8 @@
 // end, which gives it the run's verdict: completed with the run's output, dead with its
 // failure, or cancelled. Meanwhile it is delayed.
 //
-// All decisions about a run are made by advance messages, which are a group: one at a
-// time, in order. An advance sends what has become ready, under fixed ids, and then
+// All decisions about a run, but for the steps of a chain (chain.go), are made by
+// advance messages, which are a group: one at a time, in order. An advance sends what has become ready, under fixed ids, and then
 // stores the run's state, a document whose revision guards it. It may crash anywhere
 // and be repeated. The verdict of a step carries its advance (worker.Job.Follow), so
 // that neither is without the other.
@@ -54,6 +54,7 @@ type Config struct {
 	Events string           // the queue of emitted events whose step names none; empty: events
 	Watch  time.Duration    // a run is compared with the ledger so long after it began, then less often; 0: 30 s
 	Keep   time.Duration    // how long the state of a run is kept after its end; 0: 30 days
+	Alone  bool             // no other process works on the store, as with the embedded engine: chains of steps are quicker
 	Now    func() time.Time // nil: time.Now
 	Logger *slog.Logger     // nil: silent
 }
@@ -80,6 +81,7 @@ type Runner struct {
 	mu     sync.Mutex
 	plans  map[planKey]*version   // guarded by mu, as the next
 	inputs map[string]*flow.Input // of runs that are going on
+	chains map[string]*chained    // runs without a document
 }
 
 type planKey struct {
@@ -120,7 +122,7 @@ func New(b *broker.Broker, cfg Config) (*Runner, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "runner: new", "%w", err)
 	}
-	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}}, nil
+	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}}, nil
 }
 
 // Queue is where runs are; a worker with Handler has to consume it.

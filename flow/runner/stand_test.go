@@ -35,21 +35,32 @@ type stand struct {
 	runner *runner.Runner
 	end    func() // ends everything but the engine's file
 
-	killed atomic.Bool // errors are expected
-	deaf   bool        // nobody listens to the history
+	killed  atomic.Bool // errors are expected
+	several bool        // processes work on the store, as far as the runner knows
+	deaf    bool        // nobody listens to the history
 
 	mu    sync.Mutex
 	began map[string]int // calls of handlers, by job
 	order []string       // ids of jobs, as they began
 }
 
+// bubble runs a test twice: with a runner that knows that it is alone, and one that
+// does not.
 func bubble(t *testing.T, f func(s *stand)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		s := &stand{t: t, queues: []string{runner.DefaultQueue, flow.DefaultQueue, "notifications", "workspace-setup", "images"}, began: map[string]int{}}
-		defer func() { s.end() }()
-		f(s)
-	})
+	for _, several := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stand{
+				t: t, several: several, began: map[string]int{},
+				queues: []string{runner.DefaultQueue, flow.DefaultQueue, "notifications", "workspace-setup", "images"},
+			}
+			defer func() { s.end() }()
+			f(s)
+			if t.Failed() {
+				t.Log("several processes:", several)
+			}
+		})
+	}
 }
 
 // handle makes a handler that counts its calls.
@@ -86,7 +97,7 @@ func (s *stand) open() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if s.runner, err = runner.New(s.broker, runner.Config{}); err != nil {
+	if s.runner, err = runner.New(s.broker, runner.Config{Alone: !s.several}); err != nil {
 		s.t.Fatal(err)
 	}
 	watching, endWatch := context.WithCancel(context.Background())

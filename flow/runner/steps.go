@@ -44,12 +44,16 @@ func (r *Runner) follow(j *worker.Job, run string, e flow.Event, s forebay.Settl
 	default:
 		return s
 	}
-	return r.carry(s, run, e)
+	before, ok := r.chain(j, run, e, &s)
+	if ok {
+		return s
+	}
+	return r.carry(s, run, e, before)
 }
 
 // carry lets an advance ride with a verdict.
-func (r *Runner) carry(s forebay.Settlement, run string, e flow.Event) forebay.Settlement {
-	if m, err := r.advanceMessage(run, advance{Events: []flow.Event{e}}); err == nil {
+func (r *Runner) carry(s forebay.Settlement, run string, e flow.Event, before *flow.Run) forebay.Settlement {
+	if m, err := r.advanceMessage(run, advance{Events: []flow.Event{e}, Run: before}); err == nil {
 		s.Next = append(s.Next[:len(s.Next):len(s.Next)], m)
 	}
 	return s // else the run finds out by itself

@@ -218,8 +218,7 @@ func (v *version) checkInput(input json.RawMessage) error {
 // state of a run, as it is stored.
 type state struct {
 	*flow.Run
-	Parent *parent `json:"parent,omitempty"`
-	rev    int64
+	rev int64
 }
 
 // parent is the step of another run whose sub-flow a run is.

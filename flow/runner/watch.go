@@ -51,10 +51,8 @@ func (r *Runner) heard(ctx context.Context, h *forebay.HistoryEvent) error {
 	if !ok {
 		return nil
 	}
-	if _, err := r.b.Document(ctx, collectionRun, run); missing(err) {
-		return nil // another's job, with such an id
-	} else if err != nil {
-		return err
+	if there, err := r.there(ctx, run); err != nil || !there {
+		return err // another's job, with such an id
 	}
 	e := &flow.Event{Step: step, Round: round, Item: item, Undo: undo, Type: flow.EventFailed}
 	if h.Type == forebay.HistoryDiscarded {
@@ -81,10 +79,10 @@ func (r *Runner) heard(ctx context.Context, h *forebay.HistoryEvent) error {
 // stopRun is for a run whose job was cancelled as a job, behind the run's back.
 func (r *Runner) stopRun(ctx context.Context, h *forebay.HistoryEvent) error {
 	s, _, _, err := r.load(ctx, h.Job)
-	if missing(err) || err == nil && s.State.Final() {
+	if err == nil && s.State.Final() {
 		return nil
 	}
-	if err != nil {
+	if err != nil && !missing(err) {
 		return err
 	}
 	reason := h.Text
@@ -92,4 +90,17 @@ func (r *Runner) stopRun(ctx context.Context, h *forebay.HistoryEvent) error {
 		reason = h.Cause.Message
 	}
 	return r.command(ctx, h.Job, flow.Command{Do: flow.DoCancel, Reason: reason})
+}
+
+// there tells whether there is a run of an id.
+func (r *Runner) there(ctx context.Context, run string) (bool, error) {
+	_, err := r.b.Document(ctx, collectionRun, run)
+	if !missing(err) {
+		return err == nil, err
+	}
+	j, err := r.b.Job(ctx, run)
+	if missing(err) {
+		return false, nil
+	}
+	return err == nil && j.Kind == KindRun, err
 }

@@ -12,24 +12,38 @@ import (
 	"github.com/forebayhq/forebay/engine"
 )
 
-// sourceOf gives the ARN of the queue that has a queue's dead letters.
-func (e *Engine) sourceOf(ctx context.Context, queue string) (string, error) {
-	q, err := e.find(ctx, queue)
+// sourceOf gives the ARN of the queue that has a queue's dead letters, and its own.
+func (e *Engine) sourceOf(ctx context.Context, name string) (q *queue, source, own string, err error) {
+	if q, err = e.find(ctx, name); err != nil {
+		return nil, "", "", err
+	}
+	a, err := e.attributes(ctx, q.url, types.QueueAttributeNameRedrivePolicy, types.QueueAttributeNameQueueArn)
 	if err != nil {
-		return "", err
+		return nil, "", "", err
 	}
-	a, err := e.attributes(ctx, q.url, types.QueueAttributeNameRedrivePolicy)
-	if err != nil {
-		return "", err
+	if source = parsePolicy(a).Target; source == "" {
+		return nil, "", "", unsupported("", "queue %q of SQS has no redrive policy, so it keeps no dead letters", name)
 	}
-	arn := parsePolicy(a).Target
-	if arn == "" {
-		return "", unsupported("", "queue %q of SQS has no redrive policy, so it keeps no dead letters", queue)
-	}
-	return arn, nil
+	return q, source, a[string(types.QueueAttributeNameQueueArn)], nil
 }
 
-// Redrive starts a move task. Messages get new ids of SQS; ours are theirs still.
+// alone tells whether the dead letters of a queue are the only ones where they are.
+func (e *Engine) alone(ctx context.Context, q *queue) (bool, error) {
+	url, err := e.deadLetters(ctx, q)
+	if err != nil {
+		return false, err
+	}
+	out, err := e.client.ListDeadLetterSourceQueues(ctx, &awssqs.ListDeadLetterSourceQueuesInput{QueueUrl: &url})
+	if err != nil {
+		return false, fail("redrive", err)
+	}
+	return len(out.QueueUrls) <= 1, nil
+}
+
+// Redrive starts a move task. Messages get new ids of SQS; ours are theirs still. SQS
+// knows where a dead letter came from only if it has moved it itself, and fails at one
+// that Settle has put there. So the queue is named as the destination, unless others
+// have their dead letters in the same place.
 func (e *Engine) Redrive(ctx context.Context, queue string, rate int) (string, error) {
 	const most = 500
 	if rate < 0 || rate > most {
@@ -40,11 +54,18 @@ func (e *Engine) Redrive(ctx context.Context, queue string, rate int) (string, e
 		return "", err
 	}
 	defer leave()
-	arn, err := e.sourceOf(call, queue)
+	q, arn, own, err := e.sourceOf(call, queue)
 	if err != nil {
 		return "", err
 	}
 	in := &awssqs.StartMessageMoveTaskInput{SourceArn: &arn}
+	alone, err := e.alone(call, q)
+	if err != nil {
+		return "", err
+	}
+	if alone {
+		in.DestinationArn = &own
+	}
 	if rate > 0 {
 		in.MaxNumberOfMessagesPerSecond = new(int32(rate))
 	}
@@ -76,7 +97,7 @@ func (e *Engine) Redrives(ctx context.Context, queue string) ([]engine.RedriveTa
 		return nil, err
 	}
 	defer leave()
-	arn, err := e.sourceOf(call, queue)
+	_, arn, _, err := e.sourceOf(call, queue)
 	if err != nil {
 		return nil, err
 	}

@@ -9,12 +9,14 @@ import (
 )
 
 // checkText refuses what XML 1.0 could not carry, since the Query protocol has to.
-func checkText(s string) error {
+func checkText(s string) error { return checkBytes(s) }
+
+func checkBytes[T string | []byte](s T) error {
 	for i := 0; i < len(s); i++ {
 		if c := s[i]; c < ' ' && c != '\t' && c != '\n' && c != '\r' {
 			return badContents(rune(c))
 		} else if c >= utf8.RuneSelf {
-			return checkRunes(s[i:])
+			return checkRunes(string(s[i:]))
 		}
 	}
 	return nil

@@ -51,6 +51,9 @@
 //     their leases end. Nobody gets them again.
 //   - A message of a dead letter queue whose time is over by when it was sent first is
 //     never handed out, but counted until it is over by when it was moved.
+//   - The attribute Forebay.Kind of a message is its kind, for Forebay's own workers. What
+//     others sent that is no text is received in base64, and its attribute
+//     Forebay.Encoding says so.
 //   - Encryption (KMS, SSE) is an attribute only. Sequence numbers are one row for all
 //     queues of a process; several processes that send to one FIFO queue do not keep
 //     their numbers in order.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/sqsapi/queue"
 )
 
@@ -191,6 +192,28 @@ func TestDeleteQueue(t *testing.T) {
 			v.send(q, "new", with...) // with the dedup id of the former queue
 			v.one(q, "new")
 		}
+	})
+}
+
+func TestDeletedQueuesThatWereNeverUsedLeaveNothing(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.create("used")
+		v.send("used", "x")
+		for _, q := range []string{v.create("a"), "used"} {
+			v.fine(v.s.DeleteQueue(v.ctx, queue.NamedInput{QueueUrl: q}))
+			_, err := v.s.CreateQueue(v.ctx, queue.CreateQueueInput{QueueName: q})
+			v.refused(err, "QueueDeletedRecently")
+		}
+		time.Sleep(time.Minute + time.Second)
+		docs, _ := engine.As[engine.Documents](v.e)
+		all, err := docs.Documents(v.ctx, "sqs.queue", "", 10)
+		v.fine(err)
+		if len(all) != 1 || all[0].Key != "used" {
+			t.Errorf("left is %v", all)
+		}
+		_, err = v.trySend("used", "x")
+		v.refused(err, "QueueDoesNotExist")
+		v.create("a")
 	})
 }
 

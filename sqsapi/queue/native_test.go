@@ -27,7 +27,7 @@ func TestQueueThatOnlyTheEngineKnows(t *testing.T) {
 			t.Errorf("there are %v", out.QueueUrls)
 		}
 		m := v.one("http://localhost:9324/000000000000/events", `{"a":1}`)
-		if m.MessageId != "native" || len(m.MessageAttributes) != 0 {
+		if m.MessageId != "native" || len(m.MessageAttributes) != 1 || *m.MessageAttributes["Forebay.Kind"].StringValue != "app_open" {
 			t.Errorf("got %+v", m)
 		}
 		v.fine(v.remove("events", m))
@@ -164,6 +164,33 @@ func TestMessagesOfACallerThatLeftAreGivenBack(t *testing.T) {
 		}
 		if m := v.one("a", "x"); m.Attributes["ApproximateReceiveCount"] != "1" {
 			t.Errorf("got %v", m.Attributes)
+		}
+	})
+}
+
+func TestKindsCrossBothWays(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.create("a")
+		v.send("a", "x", text("Forebay.Kind", "mail"))
+		ds, err := v.e.Receive(v.ctx, engine.Receive{Queue: "a", Max: 1})
+		v.fine(err)
+		if len(ds) != 1 || ds[0].Kind != "mail" {
+			t.Errorf("got %+v", ds)
+		}
+		_, err = v.trySend("a", "x", text("Forebay.Kind", "a\nb"))
+		v.refused(err, "InvalidParameterValueException")
+	})
+}
+
+// A body that is no text would not survive a protocol, and clients check its MD5.
+func TestPayloadsThatAreNoText(t *testing.T) {
+	bubble(t, func(v *env) {
+		_, err := v.e.Send(v.ctx, []forebay.Message{{ID: "1", Queue: "a", Payload: []byte{0, 0xff}}, {ID: "2", Queue: "a"}})
+		v.fine(err)
+		got := v.receive("a")
+		v.bodies(got, "AP8=", "")
+		if e := got[0].MessageAttributes["Forebay.Encoding"]; e.StringValue == nil || *e.StringValue != "base64" || len(got[1].MessageAttributes) > 0 {
+			t.Errorf("got %+v", got)
 		}
 	})
 }

@@ -84,6 +84,7 @@ func (s *Service) shown(q *queue, a *asked, ds []forebay.Delivery, at time.Time)
 	for i := range ds {
 		d := &ds[i]
 		body, attributes := unpack(&d.Message)
+		body, attributes = translated(&d.Message, body, attributes)
 		attributes = wanted(attributes, a.attributes)
 		out[i] = Message{
 			MessageId: messageID(&d.Message), ReceiptHandle: sign.handle(d.Receipt, at), Body: string(body), MD5OfBody: hexMD5(body),

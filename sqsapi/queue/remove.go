@@ -39,16 +39,20 @@ func (s *Service) purge(ctx context.Context, name string) error {
 	return nil
 }
 
-// DeleteQueue removes a queue and its messages. That it was there stays known, so
-// that messages which others put into the engine's queue do not bring it back, and
-// its name can be used again a minute later only.
+// DeleteQueue removes a queue and its messages. Its name can be used again a minute
+// later only. If it ever had a message, that it was deleted stays known, so that the
+// engine's queue does not bring it back.
 func (s *Service) DeleteQueue(ctx context.Context, in NamedInput) error {
 	q, err := s.find(ctx, in.QueueUrl)
 	if err != nil {
 		return err
 	}
+	used, err := s.engineHas(ctx, q.name)
+	if err != nil {
+		return err
+	}
 	_, err = s.change(ctx, q.name, func(_ *queue, r *record) error {
-		*r = record{Life: r.Life, Created: r.Created, Deleted: s.cfg.Now().UnixMilli()}
+		*r = record{Life: r.Life, Created: r.Created, Deleted: s.cfg.Now().UnixMilli(), Unused: !used}
 		return nil
 	})
 	if err != nil {

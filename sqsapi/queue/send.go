@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -131,6 +132,9 @@ func (s *Service) prepare(ctx context.Context, q *queue, in *SendInput, id strin
 	if err := s.route(q, in, &m); err != nil {
 		return m, out, err
 	}
+	if m.Kind, err = kindOf(in.MessageAttributes); err != nil {
+		return m, out, err
+	}
 	pack(&m, in.MessageBody, in.MessageAttributes)
 	if trace != "" {
 		header(&m, headTrace, trace)
@@ -140,6 +144,18 @@ func (s *Service) prepare(ctx context.Context, q *queue, in *SendInput, id strin
 	}
 	out = SendOutput{MD5OfBody: hexMD5([]byte(in.MessageBody)), MD5OfAttributes: attributesMD5(in.MessageAttributes), MD5OfSystem: attributesMD5(in.SystemAttributes)}
 	return m, out, nil
+}
+
+// kindOf is the kind that a sender gives its message for Forebay's own workers.
+func kindOf(attributes map[string]Attribute) (string, error) {
+	a, is := attributes[ownKind]
+	if !is {
+		return "", nil
+	}
+	if a.StringValue == nil || len(*a.StringValue) > forebay.MaxKindBytes || !plain(*a.StringValue) || strings.Contains(*a.StringValue, "\t") {
+		return "", invalidValue("The message attribute '%s' must be a String of at most %d bytes of plain text.", ownKind, forebay.MaxKindBytes)
+	}
+	return *a.StringValue, nil
 }
 
 // route sets when a message may be received, and what its group and dedup id mean.

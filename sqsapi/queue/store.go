@@ -31,6 +31,7 @@ type record struct {
 	Since      int64             `json:"since,omitempty"`   // ns; what the engine took before is dropped when it is met
 	Found      bool              `json:"found,omitempty"`   // the engine had it, and nobody has created it
 	Deleted    int64             `json:"deleted,omitempty"` // ms; 0: it is there
+	Unused     bool              `json:"unused,omitempty"`  // deleted, and the engine never had it: nothing has to be remembered
 }
 
 // queue is a queue as it was read. It is not changed; a change makes another.
@@ -175,6 +176,9 @@ func (s *Service) put(ctx context.Context, name string, r record, rev int64) (*q
 		return nil, s.failed(ctx, err)
 	}
 	d := engine.Document{Collection: queueDocs, Key: name, Rev: rev, Value: value}
+	if r.Unused {
+		d.Expires = s.cfg.Now().Add(restAfterDelete)
+	}
 	stored, err := s.docs.PutDocument(ctx, d)
 	switch forebay.CodeOf(err) {
 	case "":

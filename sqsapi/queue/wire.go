@@ -33,6 +33,33 @@ const (
 // for the others: none of them is longer than maxTrace.
 const maxHeaderAttributes = 2000
 
+// Attributes of Forebay's own.
+const (
+	ownKind     = "Forebay.Kind"     // the kind of the message, by which Forebay's workers find its handler
+	ownEncoding = "Forebay.Encoding" // base64: others sent what is no text; only on receive
+)
+
+// translated adds the attributes of Forebay's own to those of a received message, and makes
+// text of a body that is none.
+func translated(m *forebay.Message, body []byte, attributes map[string]Attribute) ([]byte, map[string]Attribute) {
+	isText := checkBytes(body) == nil
+	if _, told := attributes[ownKind]; isText && (told || m.Kind == "") {
+		return body, attributes
+	}
+	if attributes == nil {
+		attributes = map[string]Attribute{}
+	}
+	if m.Kind != "" {
+		attributes[ownKind] = Attribute{DataType: "String", StringValue: &m.Kind}
+	}
+	if !isText {
+		base := "base64"
+		attributes[ownEncoding] = Attribute{DataType: "String", StringValue: &base}
+		body = base64.StdEncoding.AppendEncode(nil, body)
+	}
+	return body, attributes
+}
+
 // newIDs makes n UUIDs.
 func newIDs(n int) []string {
 	raw := make([]byte, 16*n)

@@ -156,7 +156,9 @@ func (s *Service) ending(ctx context.Context, q *queue, d *forebay.Delivery) (*f
 	return &forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Ack, Next: []forebay.Message{next}}, err
 }
 
-// over tells whether a message is not to be seen any more.
+// over tells whether a message is not to be seen any more: its time is over, or it was
+// in flight when the queue was purged. What was in flight has been handed out before;
+// so a message that never was is not lost where the clocks of engine and service differ.
 func (q *queue) over(d *forebay.Delivery, now time.Time) bool {
-	return d.SentAt.UnixNano() < q.Since || now.Sub(sentAt(d)) >= q.retention
+	return d.Deliveries > 1 && d.SentAt.UnixNano() < q.Since || now.Sub(sentAt(d)) >= q.retention
 }

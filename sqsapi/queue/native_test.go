@@ -194,3 +194,15 @@ func TestPayloadsThatAreNoText(t *testing.T) {
 		}
 	})
 }
+
+func TestPurgeLosesNothingNewWhenTheClocksDiffer(t *testing.T) {
+	bubble(t, func(v *env) {
+		ahead, err := queue.New(queue.Config{Engine: v.e, Now: func() time.Time { return time.Now().Add(time.Hour) }})
+		v.fine(err)
+		v.s = ahead
+		q := v.create("a")
+		v.fine(v.s.PurgeQueue(v.ctx, queue.NamedInput{QueueUrl: q}))
+		v.send(q, "x")
+		v.one(q, "x")
+	})
+}

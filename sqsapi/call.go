@@ -104,7 +104,7 @@ func (c *call) read() error {
 // borrow takes what a body needs beyond its first buffer from what all bodies may have.
 func (c *call) borrow(by int) error {
 	c.held += int64(by)
-	if c.front.bodies.Add(int64(by)) > maxBodies {
+	if c.front.bodies.Add(int64(by)) > c.front.cfg.MaxBodies {
 		return fault("RequestThrottled", "Too many large requests are being read at this moment.")
 	}
 	return nil

@@ -48,18 +48,18 @@ type Config struct {
 	// false: every request needs a good signature.
 	Unsigned bool
 
-	MaxBody  int64         // bytes of a request's body; default 8 MiB
-	MaxPolls int           // receives at the same time; more are throttled; default 20000
-	BodyTime time.Duration // for a body to arrive; default 30s
-	Logger   *slog.Logger  // tells of our own failures; default: no log
+	MaxBody   int64         // bytes of a request's body; default 8 MiB
+	MaxBodies int64         // bytes of all bodies that are being read; more are throttled; default 256 MiB
+	MaxPolls  int           // receives at the same time; more are throttled; default 20000
+	BodyTime  time.Duration // for a body to arrive; default 30s
+	Logger    *slog.Logger  // tells of our own failures; default: no log
 }
 
 const (
-	maxBody  = 8 << 20 // a message of 1 MiB may be six times as long once it is escaped
-	maxPolls = 20_000
-	bodyTime = 30 * time.Second
-
-	maxBodies = 256 << 20 // bytes of all bodies that are being read
+	maxBody   = 8 << 20 // a message of 1 MiB may be six times as long once it is escaped
+	maxBodies = 256 << 20
+	maxPolls  = 20_000
+	bodyTime  = 30 * time.Second
 
 	// answerTime is what a client has to take an answer, from the moment it is ready.
 	answerTime = 30 * time.Second
@@ -90,6 +90,9 @@ func New(cfg Config) (*Front, error) {
 	}
 	if cfg.MaxBody <= 0 {
 		cfg.MaxBody = maxBody
+	}
+	if cfg.MaxBodies <= 0 {
+		cfg.MaxBodies = maxBodies
 	}
 	if cfg.MaxPolls <= 0 {
 		cfg.MaxPolls = maxPolls

@@ -42,15 +42,12 @@ func (p *jsonProtocol) name(r *http.Request, body []byte) (string, error) {
 	return name, nil
 }
 
-// Members that are not known are of a newer model, and are passed over.
-var reading = json.JoinOptions(jsontext.AllowDuplicateNames(false), json.RejectUnknownMembers(false))
-
 func (p *jsonProtocol) decode(_ *action, in any) error {
 	defer func() { p.body = nil }()
 	if len(bytes.TrimSpace(p.body)) == 0 {
 		return nil
 	}
-	err := json.Unmarshal(p.body, in, reading)
+	err := json.Unmarshal(p.body, in) // members of a newer model are passed over
 	if err == nil {
 		return nil
 	}
@@ -82,9 +79,8 @@ func kindName(k jsontext.Kind) string {
 	return "VALUE"
 }
 
-// Payloads of other senders may be no UTF-8; their bytes are replaced, since a
-// message that cannot be answered could never be received.
-var writing = json.JoinOptions(jsontext.AllowInvalidUTF8(true), jsonv1.OmitEmptyWithLegacySemantics(true))
+// The shapes say omitempty of numbers too.
+var writing = jsonv1.OmitEmptyWithLegacySemantics(true)
 
 func (p *jsonProtocol) encode(b []byte, _ *action, out any, _ string) ([]byte, error) {
 	if out == nil {

@@ -53,6 +53,11 @@ func newPlant(b *testing.B, src string) *plant {
 		}
 		work.Go(func() { w.Run(working) })
 	}
+	w, err := worker.New(p.b, worker.Config{Queue: p.runner.AdvanceQueue(), Batch: p.runner.Advances(), Concurrency: 4})
+	if err != nil {
+		b.Fatal(err)
+	}
+	work.Go(func() { w.Run(working) })
 	b.Cleanup(func() {
 		stop()
 		work.Wait()

@@ -150,8 +150,12 @@ func (r *Runner) prepare(ctx context.Context, s *state, v *version, d *flow.Send
 }
 
 // unwait forgets who waits for an event that has come. What is left expires.
-func (r *Runner) unwait(ctx context.Context, s *state, v *version, a *advance) {
-	for _, e := range a.Events {
+func (r *Runner) unwait(ctx context.Context, s *state, v *version, told []advance) {
+	var events []flow.Event
+	for _, a := range told {
+		events = append(events, a.Events...)
+	}
+	for _, e := range events {
 		if step, ok := v.plan.Step(e.Step); ok && step.Wait.Event != "" {
 			key := waitKey(step.Wait.Event, flow.JobID(s.ID, e.Step, e.Round, flow.NoItem, false))
 			if err := r.b.DeleteDocument(ctx, collectionWait, key, engine.AnyRev); err != nil && !missing(err) {

@@ -84,6 +84,9 @@ func (r *Runner) chain(j *worker.Job, run string, e flow.Event, s *forebay.Settl
 	if len(ids) != 1 || ids[0] != j.ID { // it went on otherwise
 		return nil, false
 	}
+	r.mu.Lock()
+	r.inputs[run] = c.input // whoever decides next needs it
+	r.mu.Unlock()
 	snapshot := *c.Run
 	snapshot.Steps = make(map[string]*flow.StepRun, len(c.Steps))
 	for id, one := range c.Steps {
@@ -98,6 +101,7 @@ func (r *Runner) chain(j *worker.Job, run string, e flow.Event, s *forebay.Settl
 		return &snapshot, false
 	}
 	s.Next = append(s.Next[:len(s.Next):len(s.Next)], *next)
+	r.forgetInput(run) // the chain has it
 	r.remember(c)
 	return nil, true
 }

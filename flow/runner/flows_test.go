@@ -324,3 +324,43 @@ func TestRunTimeout(t *testing.T) {
 		}
 	})
 }
+
+// However long a for_each is, what is stored of it and what is on its way stays small.
+func TestLongForEachStaysSmall(t *testing.T) {
+	const items, inFlight = 3000, 50
+	bubble(t, func(s *stand) {
+		s.handle("item", func(j *worker.Job) (any, error) {
+			s.mu.Lock()
+			wait := time.Duration(len(s.order)%7) * time.Second // they end in another order
+			s.mu.Unlock()
+			time.Sleep(wait)
+			return nil, nil
+		})
+		s.open()
+		s.put(fmt.Sprintf("flow: f\nsteps:\n  a: {use: item, for_each: {in: input.list, max_in_flight: %d}}\n", inFlight))
+		list, err := json.Marshal(map[string]any{"list": make([]int, items)})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		s.start("f", "x", string(list))
+		for range 10 {
+			s.wait(20 * time.Second)
+			d, err := s.broker.Document(s.t.Context(), "flow-run", "x")
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if len(d.Value) > 1500 {
+				t.Errorf("the state of the run has %d bytes: %s", len(d.Value), d.Value)
+			}
+			st, err := s.broker.Stats(s.t.Context(), flow.DefaultQueue)
+			if err != nil || st[0].Waiting+st[0].Active+st[0].Delayed > inFlight {
+				t.Errorf("more than %d items are on their way: %+v %v", inFlight, st, err)
+			}
+		}
+		s.wait(time.Hour)
+		s.want("x", "completed a:completed")
+		if len(s.began) != items {
+			t.Errorf("%d items began, want %d", len(s.began), items)
+		}
+	})
+}

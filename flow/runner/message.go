@@ -46,7 +46,7 @@ func (r *Runner) advanceMessage(run string, a advance) (forebay.Message, error) 
 		return forebay.Message{}, forebay.Errorf(forebay.CodeInternal, "runner: advance", "%w", err)
 	}
 	return forebay.Message{
-		Queue: r.cfg.Queue, Kind: KindAdvance, Payload: payload, Group: run,
+		Queue: r.AdvanceQueue(), Kind: KindAdvance, Payload: payload, Group: run,
 		Limits: forebay.Limits{Attempts: 1000, Deliveries: 10_000}, Headers: map[string]string{HeaderRun: run},
 	}, nil
 }

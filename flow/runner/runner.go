@@ -15,7 +15,7 @@
 // failure, or cancelled. Meanwhile it is delayed.
 //
 // All decisions about a run, but for the steps of a chain (chain.go), are made by
-// advance messages, which are a group: one at a time, in order. An advance sends what has become ready, under fixed ids, and then
+// advance messages, which are a group, so in order; many at once are one decision. An advance sends what has become ready, under fixed ids, and then
 // stores the run's state, a document whose revision guards it. It may crash anywhere
 // and be repeated. The verdict of a step carries its advance (worker.Job.Follow), so
 // that neither is without the other.
@@ -50,7 +50,7 @@ import (
 
 // Config of a runner. The zero value works.
 type Config struct {
-	Queue  string           // of runs and their control; empty: flows
+	Queue  string           // of runs, delays and waits; empty: flows. Their control has a queue beside it
 	Events string           // the queue of emitted events whose step names none; empty: events
 	Watch  time.Duration    // a run is compared with the ledger so long after it began, then less often; 0: 30 s
 	Keep   time.Duration    // how long the state of a run is kept after its end; 0: 30 days
@@ -109,7 +109,7 @@ func New(b *broker.Broker, cfg Config) (*Runner, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	problems := []error{engine.CheckQueue(cfg.Queue), engine.CheckQueue(cfg.Events)}
+	problems := []error{engine.CheckQueue(cfg.Queue + "-advance"), engine.CheckQueue(cfg.Events)}
 	if b == nil {
 		problems = append(problems, errors.New("no broker was given"))
 	}
@@ -125,8 +125,12 @@ func New(b *broker.Broker, cfg Config) (*Runner, error) {
 	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}}, nil
 }
 
-// Queue is where runs are; a worker with Handler has to consume it.
+// Queue is where runs are; a worker of jobs with Handler has to consume it.
 func (r *Runner) Queue() string { return r.cfg.Queue }
+
+// AdvanceQueue is where it is told what happened; a batch worker with Advances has to
+// consume it.
+func (r *Runner) AdvanceQueue() string { return r.cfg.Queue + "-advance" }
 
 func wrong(field, format string, args ...any) error {
 	e := forebay.Errorf(forebay.CodeInvalid, "", format, args...)

@@ -124,6 +124,11 @@ func (s *stand) open() {
 		}
 		work.Go(func() { report(queue, w.Run(working)) })
 	}
+	w, err := worker.New(s.broker, worker.Config{Queue: s.runner.AdvanceQueue(), Batch: s.runner.Advances()})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	work.Go(func() { report("advances", w.Run(working)) })
 	s.end = func() {
 		endWork()
 		work.Wait()

@@ -1,0 +1,177 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/worker"
+)
+
+const sideBySide = 100 // runs of one batch that are decided about at once
+
+// Advances is what a worker of AdvanceQueue needs. A batch has what was told of many
+// runs, in the order of each; what was told of one run is decided about together.
+func (r *Runner) Advances() worker.BatchHandler {
+	return worker.BatchFunc(func(ctx context.Context, ds []forebay.Delivery) []error {
+		errs := make([]error, len(ds))
+		byRun := map[string][]int{}
+		var runs []string
+		for i := range ds {
+			run := ds[i].Headers[HeaderRun]
+			if byRun[run] == nil {
+				runs = append(runs, run)
+			}
+			byRun[run] = append(byRun[run], i)
+		}
+		var all errgroup.Group
+		all.SetLimit(sideBySide)
+		for _, run := range runs {
+			all.Go(func() error {
+				r.advance(ctx, run, ds, byRun[run], errs)
+				return nil
+			})
+		}
+		all.Wait()
+		return errs
+	})
+}
+
+// advance decides about one run, by the deliveries of these places. It may be
+// repeated, and crash anywhere.
+func (r *Runner) advance(ctx context.Context, run string, ds []forebay.Delivery, places []int, errs []error) {
+	var told []advance
+	repeated := false
+	for _, i := range places {
+		var a advance
+		if err := json.Unmarshal(ds[i].Payload, &a); err != nil || run == "" {
+			errs[i] = forebay.Permanent(fmt.Errorf("the message is not readable: %v", err))
+			continue
+		}
+		told = append(told, a)
+		repeated = repeated || ds[i].Deliveries > 1
+	}
+	err := errors.New("others change the run again and again")
+	for range maxTries {
+		if again := r.decide(ctx, run, told, repeated); forebay.CodeOf(again) != forebay.CodeConflict {
+			err = again
+			break
+		}
+	}
+	for _, i := range places {
+		if errs[i] == nil {
+			errs[i] = err // those behind a failure too: the order stays
+		}
+	}
+}
+
+// decide makes one decision of all that was told of a run.
+func (r *Runner) decide(ctx context.Context, run string, told []advance, repeated bool) error {
+	if len(told) == 0 {
+		return nil
+	}
+	r.take(run)
+	s, v, input, effects, err := r.stateOf(ctx, run, told)
+	if s == nil || err != nil { // nil: it has left by its retention, or never was
+		return err
+	}
+	before := s.State
+	for _, a := range told {
+		more, err := r.effects(s, v, input, &a)
+		switch {
+		case forebay.CodeOf(err) == forebay.CodeConflict, missing(err): // a command that came too late
+		case err != nil:
+			return err
+		default:
+			effects = joined(effects, more)
+		}
+	}
+	if err := r.carryOut(ctx, s, v, &effects); err != nil {
+		return err
+	}
+	if err := r.save(ctx, s); err != nil {
+		return err
+	}
+	r.unwait(ctx, s, v, told)
+	if s.State.Final() {
+		return r.wake(ctx, s)
+	}
+	if effects.Reopened || before.Final() || repeated {
+		return r.revive(ctx, s)
+	}
+	return nil
+}
+
+// stateOf loads the state of a run, or makes it.
+func (r *Runner) stateOf(ctx context.Context, run string, told []advance) (s *state, v *version, input *flow.Input, e flow.Effects, err error) {
+	s, v, input, err = r.load(ctx, run)
+	if missing(err) {
+		return r.begin(ctx, run, told)
+	}
+	if err == nil && slices.ContainsFunc(told, func(a advance) bool { return v.behind(s, a.Events) }) {
+		e, err = r.recover(ctx, s, v, input)
+	}
+	return s, v, input, e, err
+}
+
+func (r *Runner) effects(s *state, v *version, input *flow.Input, a *advance) (flow.Effects, error) {
+	switch {
+	case a.Command != nil:
+		return v.plan.Command(s.Run, input, *a.Command)
+	case len(a.Lost) > 0:
+		sends, err := v.plan.Resend(s.Run, input, a.Lost)
+		return flow.Effects{Send: sends}, err
+	}
+	return v.plan.Advance(s.Run, input, a.Events...), nil
+}
+
+// behind tells whether something is told of a step that was not sent as far as the
+// state knows: a chain was at work when the state was made.
+func (v *version) behind(s *state, events []flow.Event) bool {
+	return s.State == flow.RunRunning && slices.ContainsFunc(events, func(e flow.Event) bool {
+		st := s.Steps[e.Step]
+		return st != nil && st.State == flow.StepBlocked && st.Round == e.Round
+	})
+}
+
+func joined(a, b flow.Effects) flow.Effects {
+	return flow.Effects{
+		Send: append(a.Send, b.Send...), Cancel: append(a.Cancel, b.Cancel...), CancelRuns: append(a.CancelRuns, b.CancelRuns...),
+		Drop: append(a.Drop, b.Drop...), Reopened: a.Reopened || b.Reopened,
+	}
+}
+
+// begin makes the state of a run that has none yet: as it was told, or else from the
+// ledger. nil: there is no such run, or it has ended.
+func (r *Runner) begin(ctx context.Context, run string, told []advance) (*state, *version, *flow.Input, flow.Effects, error) {
+	none := flow.Effects{}
+	if first := told[0].Run; first != nil {
+		v, err := r.version(ctx, first.Flow, first.Version)
+		if err != nil {
+			return nil, nil, nil, none, err
+		}
+		input, err := r.input(ctx, run)
+		return &state{Run: first}, v, input, none, err
+	}
+	j, err := r.b.Job(ctx, run)
+	if missing(err) || err == nil && (j.State.Final() && told[0].Command == nil || j.Kind != KindRun) {
+		return nil, nil, nil, none, nil
+	}
+	if err != nil {
+		return nil, nil, nil, none, err
+	}
+	name, number := flowOf(&j.Message)
+	v, err := r.version(ctx, name, number)
+	if err != nil {
+		return nil, nil, nil, none, err
+	}
+	s, input := &state{Run: v.plan.Begin(run, j.SentAt)}, r.keepInput(run, j.Payload)
+	effects, err := r.recover(ctx, s, v, input)
+	return s, v, input, effects, err
+}

@@ -20,9 +20,11 @@ const (
 	maxBulk      = 1000
 	maxJobBody   = forebay.MaxPayloadBytes + 64<<10
 	maxBulkBody  = 8 << 20
-	jobPath      = "/api/jobs/"
+	addPath      = "/api/jobs"
+	jobPath      = addPath + "/"
 	traceparent  = "Traceparent"
 	streamSuffix = "/stream"
+	smallBody    = 64 << 10 // is read into as much memory as it says that it needs
 )
 
 // AddedJob is what became of one new job.
@@ -70,7 +72,7 @@ type Refusal struct {
 }
 
 func (a *API) addRoutes(h huma.API) {
-	add := operation(http.MethodPost, "/api/jobs", "add-job", "Add a job")
+	add := operation(http.MethodPost, addPath, "add-job", "Add a job")
 	add.Description = "Durations are text: 250ms, 30s, 1h30m, 7d. The job is stored durably when the answer comes. An Idempotency-Key makes a repetition harmless."
 	plain[NewJob, AddedJob](a, h, add, http.StatusAccepted, a.addJob)
 	bulk := operation(http.MethodPost, "/api/jobs/bulk", "add-jobs", "Add up to 1,000 jobs, each with its own result")
@@ -224,6 +226,13 @@ func (a *API) added(ctx context.Context, m *forebay.Message, r forebay.SendResul
 }
 
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	if n := r.ContentLength; 0 <= n && n <= min(most, smallBody) {
+		body := make([]byte, n)
+		if _, err := io.ReadFull(r.Body, body); err != nil {
+			return nil, forebay.Errorf(forebay.CodeInvalid, "", "the body ended early: %w", err)
+		}
+		return body, nil
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if err == nil {
 		return body, nil

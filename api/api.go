@@ -124,6 +124,7 @@ func New(cfg Config) (*API, error) {
 // Register puts the routes on a mux, but for those of RegisterHealth.
 func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
+	mux.HandleFunc("POST "+addPath, a.quick(a.addJob))
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	lasting := a.Guard(keyring.ScopeAdmin) // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))

@@ -75,6 +75,15 @@ func TestWhoIsLetIn(t *testing.T) {
 				t.Errorf("%+v: %s: %v %s", tt, path, r.header, r.body)
 			}
 		}
+		// The route that adds jobs has a guard of its own. Whoever is let in hears what
+		// is wrong with the job.
+		want := tt.want
+		if want == 200 {
+			want = 400
+		}
+		if r := s.do(t, "POST", "/api/jobs", "{}", header); r.status != want || r.status == 401 && r.header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%+v: adding a job answers %d: %s", tt, r.status, r.body)
+		}
 		// What a load balancer asks for is open.
 		for _, path := range []string{"/healthz", "/readyz", "/openapi.json"} {
 			if r := s.do(t, "GET", path, "", nil); r.status != 200 {
@@ -117,6 +126,11 @@ func TestPagesAreKeptOut(t *testing.T) {
 		r := s.do(t, tt.method, path, "", tt.header)
 		if r.status != tt.want {
 			t.Errorf("%s (to %s): %d, want %d: %s", tt.what, host, r.status, tt.want, r.body)
+		}
+		if tt.method == "POST" {
+			if r := s.do(t, "POST", "/api/jobs", "{}", tt.header); (r.status == 403) != (tt.want == 403) || r.header.Get("Cache-Control") != "no-store" && r.status == 400 {
+				t.Errorf("%s (to %s) adds a job: %d, %s", tt.what, host, r.status, r.body)
+			}
 		}
 		if r.status == 200 && r.header.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: other pages may read the answer", tt.what)

@@ -22,7 +22,7 @@ func (e *Edge) handle(rt route) http.HandlerFunc {
 		if rt.own && isCloudType(r.Header) {
 			d = cloudDialect
 		}
-		defer unwatch(r)()
+		defer Unwatch(r)()
 		c := e.newCall(w, r, d)
 		defer c.release()
 		p := c.run(rt)

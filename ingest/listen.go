@@ -45,8 +45,9 @@ func ConnContext(ctx context.Context, c net.Conn) context.Context {
 
 type connKey struct{}
 
-// unwatch ends the look-out for as long as a request is handled.
-func unwatch(r *http.Request) (watch func()) {
+// Unwatch ends the look-out for as long as a request is handled. It is for handlers
+// that come to their end whether the client waits or not.
+func Unwatch(r *http.Request) (watch func()) {
 	c, ok := r.Context().Value(connKey{}).(*conn)
 	if !ok {
 		return func() {}

@@ -19,7 +19,7 @@
 //
 // To receive from the local engine: what waits there is not handed out before it was
 // forwarded. To tell where a message is: nobody knows that of the remote one. To speak
-// for a remote engine that is away: Receive, Settle and Stats give its errors.
+// for a remote engine that is away: Receive and Settle give its errors, Stats what it told last.
 package outbox
 
 import (
@@ -67,7 +67,8 @@ type Engine struct {
 
 	mu     sync.Mutex // guards those below
 	queues map[string]*queue
-	bytes  int64 // that wait locally, about
+	bytes  int64                         // that wait locally, about
+	told   map[string]forebay.QueueStats // what the remote engine said last, by queue
 	held   held
 }
 
@@ -105,7 +106,7 @@ func New(remote, local engine.Engine, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		remote: remote, local: local, cfg: cfg, log: cfg.Logger, wake: make(chan struct{}, 1),
-		burying: make(chan struct{}, 1), queues: make(map[string]*queue), held: newHeld(),
+		burying: make(chan struct{}, 1), queues: make(map[string]*queue), told: make(map[string]forebay.QueueStats), held: newHeld(),
 	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)

@@ -3,6 +3,7 @@ package outbox
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,16 +14,12 @@ import (
 // statsTimeout bounds what the remote engine is asked for numbers.
 const statsTimeout = 5 * time.Second
 
-// Stats counts both engines together. It fails where the remote engine does not
-// answer; Backlog tells then what waits here.
+// Stats counts both engines together. Of a remote engine that does not answer it gives
+// what that one told last, or nothing: what waits here is known all the same, and
+// Backlog tells that the other is away.
 func (e *Engine) Stats(ctx context.Context, queues ...string) ([]forebay.QueueStats, error) {
-	call, cancel := context.WithTimeout(ctx, statsTimeout)
-	defer cancel()
-	all, err := e.remote.Stats(call, queues...)
+	all, err := e.remoteStats(ctx, queues)
 	if err != nil {
-		if ctx.Err() == nil && call.Err() != nil {
-			err = forebay.Errorf(forebay.CodeUnavailable, "outbox: stats", "the remote engine did not answer in %s", statsTimeout)
-		}
 		return nil, err
 	}
 	for i := range all {
@@ -42,6 +39,33 @@ func (e *Engine) Stats(ctx context.Context, queues ...string) ([]forebay.QueueSt
 				s.Oldest = l.Oldest
 			}
 		}
+	}
+	return all, nil
+}
+
+// remoteStats asks the remote engine, or remembers. Its error is that of ctx.
+func (e *Engine) remoteStats(ctx context.Context, queues []string) ([]forebay.QueueStats, error) {
+	call, cancel := context.WithTimeout(ctx, statsTimeout)
+	defer cancel()
+	all, err := e.remote.Stats(call, queues...)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case err == nil:
+		for _, s := range all {
+			e.told[s.Queue] = s
+		}
+		return all, nil
+	case ctx.Err() != nil || forebay.CodeOf(err) == forebay.CodeClosed:
+		return nil, err
+	}
+	if len(queues) == 0 {
+		queues = slices.Sorted(maps.Keys(e.queues))
+	}
+	for _, name := range queues {
+		last := e.told[name]
+		last.Queue = name
+		all = append(all, last)
 	}
 	return all, nil
 }

@@ -17,7 +17,7 @@ func (v *env) sendTo(q string, bodies ...string) {
 	}
 }
 
-func TestEdge02FifoRefusesAnExpiredHandle(t *testing.T) {
+func TestEdge02AndReport13FifoRefusesAnExpiredHandle(t *testing.T) {
 	bubble(t, func(v *env) {
 		q := v.create("a.fifo", "VisibilityTimeout", "1")
 		v.sendTo(q, "g-1")

@@ -164,7 +164,7 @@ func TestEdge15Permissions(t *testing.T) {
 	})
 }
 
-func TestDeleteQueue(t *testing.T) {
+func TestReport19DeleteQueue(t *testing.T) {
 	bubble(t, func(v *env) {
 		for _, q := range []string{v.create("a"), v.create("a.fifo")} {
 			with := []func(*queue.SendInput){}

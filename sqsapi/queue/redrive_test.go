@@ -68,7 +68,7 @@ func TestRedriveCounts(t *testing.T) {
 	})
 }
 
-func TestRedriveOfFifo(t *testing.T) {
+func TestReport14RedriveOfFifo(t *testing.T) {
 	bubble(t, func(v *env) {
 		dead := v.create("dead.fifo")
 		q := v.create("a.fifo", "RedrivePolicy", policyTo("dead.fifo", 1))

@@ -14,13 +14,19 @@ import (
 )
 
 // The tests named TestReport are what users of other servers reported, by its number
-// in the list. Those of the protocols (2, 3, 4 and 20) are in package sqsapi; 5, 1 MiB,
-// is in content_test.go, and 9, restarts, in restart_test.go.
+// in the list, here and in content_test.go, restart_test.go, redrive_test.go and
+// edge_*_test.go. What is of the protocols (2, 3, 4 and 20) is shown in package sqsapi.
+// 23 is also TestEdge09FifoDedupByGroup and TestEdge01, 24 TestEdge13 and TestRedriveCounts.
 
-// counted counts the receives that an engine is asked for.
+// counted counts what an engine is asked for.
 type counted struct {
 	engine.Engine
-	receives atomic.Int64
+	receives, sends atomic.Int64
+}
+
+func (c *counted) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
+	c.sends.Add(1)
+	return c.Engine.Send(ctx, msgs)
 }
 
 func (c *counted) Receive(ctx context.Context, r engine.Receive) ([]forebay.Delivery, error) {
@@ -38,29 +44,6 @@ func (v *env) count() *counted {
 	v.fine(err)
 	v.s = s
 	return c
-}
-
-func TestReport01FifoReadsDoNotScanWhatIsRetained(t *testing.T) {
-	bubble(t, func(v *env) {
-		c := v.count()
-		q := v.create("a.fifo", "ContentBasedDeduplication", "true")
-		var in []queue.SendInput
-		for i := range 5000 {
-			in = append(in, queue.SendInput{ID: fmt.Sprint(i % 10), MessageBody: fmt.Sprint(i), MessageGroupId: new(fmt.Sprint(i % 1000))})
-			if len(in) == 10 {
-				_, err := v.s.SendMessageBatch(v.ctx, queue.SendBatchInput{QueueUrl: q, Entries: in})
-				v.fine(err)
-				in = in[:0]
-			}
-		}
-		for n := range 100 { // each takes what nobody holds; those before stay locked
-			got := v.receive(q)
-			v.bodies(got[:1], fmt.Sprint(n*10))
-		}
-		if n := c.receives.Load(); n != 100 {
-			t.Errorf("100 receives asked the engine %d times", n)
-		}
-	})
 }
 
 func TestReport02And03EveryShapeHasItsQueryCode(t *testing.T) {
@@ -103,16 +86,6 @@ func TestFairQueueByTheLimitsOfTheEngine(t *testing.T) {
 	})
 }
 
-func TestReport07DedupOutlivesTheDelete(t *testing.T) {
-	bubble(t, func(v *env) {
-		q := v.create("a.fifo", "ContentBasedDeduplication", "true")
-		v.send(q, "x", group("g"))
-		v.fine(v.remove(q, v.one(q, "x")))
-		v.send(q, "x", group("g"))
-		v.bodies(v.receive(q, wait(5)))
-	})
-}
-
 func TestReport08And17ASendWakesALongPoll(t *testing.T) {
 	bubble(t, func(v *env) {
 		for _, q := range []string{v.create("a"), v.create("a.fifo", "ContentBasedDeduplication", "true")} {
@@ -143,58 +116,6 @@ func TestReport10MessagesAreSeenWithoutAReceive(t *testing.T) {
 		}
 		if m := v.one(q, "x"); m.Attributes["ApproximateReceiveCount"] != "1" {
 			t.Errorf("got %v", m.Attributes)
-		}
-	})
-}
-
-func TestReport11And12TwoReceiversNeverHoldOneGroup(t *testing.T) {
-	bubble(t, func(v *env) {
-		q := v.create("a.fifo")
-		for i := range 200 {
-			v.send(q, fmt.Sprint(i), group(fmt.Sprint(i%7)), dedup(fmt.Sprint(i)))
-		}
-		var mu sync.Mutex
-		held, next, seen := map[string]bool{}, map[string]int{}, 0
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for {
-					got := v.receive(q, wait(5))
-					if len(got) == 0 {
-						return
-					}
-					mine := map[string]bool{}
-					mu.Lock()
-					for _, m := range got {
-						g := m.Attributes["MessageGroupId"]
-						if held[g] && !mine[g] {
-							t.Errorf("group %s is with two", g)
-						}
-						held[g], mine[g] = true, true
-						if want := next[g]*7 + int(g[0]-'0'); m.Body != fmt.Sprint(want) {
-							t.Errorf("group %s: got %s, want %d", g, m.Body, want)
-						}
-						next[g]++
-						seen++
-					}
-					mu.Unlock()
-					time.Sleep(100 * time.Millisecond)
-					mu.Lock()
-					for g := range mine {
-						held[g] = false
-					}
-					mu.Unlock()
-					for _, m := range got {
-						if err := v.remove(q, m); err != nil {
-							t.Error(err)
-						}
-					}
-				}
-			})
-		}
-		all.Wait()
-		if seen != 200 {
-			t.Errorf("%d were received", seen)
 		}
 	})
 }
@@ -237,6 +158,36 @@ func TestReport16LongPollsDoNotTick(t *testing.T) {
 	})
 }
 
+func TestReport18ABatchIsOneCallOfTheEngine(t *testing.T) {
+	bubble(t, func(v *env) {
+		c := v.count()
+		for _, q := range []string{v.create("a"), v.create("a.fifo", "ContentBasedDeduplication", "true")} {
+			in := entries(10, "x")
+			for i := range in {
+				in[i].MessageGroupId, in[i].MessageBody = new("g"), itoa(i)
+			}
+			_, err := v.s.SendMessageBatch(v.ctx, queue.SendBatchInput{QueueUrl: q, Entries: in})
+			v.fine(err)
+			if n := len(v.receive(q)); n != 10 {
+				t.Errorf("received %d", n)
+			}
+			if sends, receives := c.sends.Swap(0), c.receives.Swap(0); sends != 1 || receives != 1 {
+				t.Errorf("%s: %d sends and %d receives", q, sends, receives)
+			}
+		}
+	})
+}
+
+func TestReport20AQueueIsFoundByAnyURLOfIt(t *testing.T) {
+	bubble(t, func(v *env) {
+		v.create("a")
+		for _, url := range []string{"a", "http://localhost:9324/000000000000/a", "https://sqs.us-east-1.amazonaws.com/123456789012/a", "http://x/a/", "/a"} {
+			v.send(url, url)
+			v.one(url, url)
+		}
+	})
+}
+
 func TestReport21MaximumMessageSize(t *testing.T) {
 	bubble(t, func(v *env) {
 		q := v.create("a", "MaximumMessageSize", "1024")
@@ -258,20 +209,6 @@ func TestReport22SenderIsTheCaller(t *testing.T) {
 		if a, b := got[0].Attributes["SenderId"], got[1].Attributes["SenderId"]; a != "000000000000" || b != "AKIDEXAMPLE" {
 			t.Errorf("sent by %s and %s", a, b)
 		}
-	})
-}
-
-func TestReport23ADelayedMessageDoesNotHoldUpThoseBefore(t *testing.T) {
-	bubble(t, func(v *env) {
-		q := v.create("a.fifo", "DelaySeconds", "10")
-		v.sendTo(q, "g-1")
-		v.bodies(v.receive(q))
-		time.Sleep(10 * time.Second)
-		v.sendTo(q, "g-2")
-		m := v.one(q, "g-1")
-		v.fine(v.remove(q, m))
-		v.bodies(v.receive(q))
-		v.bodies(v.receive(q, wait(20)), "g-2")
 	})
 }
 

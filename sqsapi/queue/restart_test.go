@@ -44,7 +44,7 @@ func restarting(t *testing.T, f func(v *env, again func())) {
 	})
 }
 
-func TestRestartKeepsQueuesMessagesAndLeases(t *testing.T) {
+func TestReport09RestartKeepsQueuesMessagesAndLeases(t *testing.T) {
 	restarting(t, func(v *env, again func()) {
 		q := v.create("a", "VisibilityTimeout", "60")
 		v.send(q, "x", text("k", "v"))

@@ -36,11 +36,14 @@ func parentEvent(m *forebay.Message) *flow.Event {
 	return &flow.Event{Step: p.Step, Round: p.Round, Item: p.Item}
 }
 
+// soon is when a run is looked at again whose state was not there.
+const soon = 5 * time.Second
+
 // handleRun is called when a run begins, now and then, and when it has ended.
 func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
 	s, v, input, err := r.load(ctx, j.ID)
 	if missing(err) {
-		return nil, r.look(j, advance{Begin: true}, r.cfg.Watch)
+		return nil, r.look(j, advance{Begin: true}, min(r.cfg.Watch, soon))
 	}
 	if err != nil {
 		return nil, err

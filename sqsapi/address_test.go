@@ -58,3 +58,23 @@ func TestPublicURLsAreChecked(t *testing.T) {
 		t.Error("a front without a service is made")
 	}
 }
+
+// A proxy that changes Host breaks signatures, unless the public URL tells the host
+// that clients sign.
+func TestSignaturesThroughAProxyThatChangesHost(t *testing.T) {
+	t.Parallel()
+	for public, status := range map[string]int{"": 403, "https://sqs.example.com/": 200, "https://other.example.com": 403} {
+		s := serve(t, func(c *sqsapi.Config) { c.PublicURL = public })
+		r, err := http.NewRequest("POST", s.URL, strings.NewReader("Action=ListQueues"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Forwarded-Host", "sqs.example.com")
+		r.Host = "sqs.example.com"
+		s.withKey(t).sign(t, r, "Action=ListQueues")
+		r.Host = "10.0.0.7:9324"
+		if a := s.do(t, r); a.status != status {
+			t.Errorf("with the public URL %q: %d %s", public, a.status, a.body)
+		}
+	}
+}

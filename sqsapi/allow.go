@@ -44,7 +44,11 @@ func (c *call) identify(claim *sign.Claim, body []byte) error {
 	if claim == nil {
 		return nil
 	}
-	key, err := claim.Finish(body)
+	var hosts []string
+	if public := c.front.public; public != nil {
+		hosts = append(hosts, public.Host)
+	}
+	key, err := claim.Finish(body, hosts...)
 	if err != nil {
 		return asRefusal(err)
 	}

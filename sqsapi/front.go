@@ -33,7 +33,8 @@ type Config struct {
 
 	// PublicURL is the address that clients use, like https://sqs.example.com. Empty:
 	// queue URLs are made of the X-Forwarded-Proto, X-Forwarded-Host and
-	// X-Forwarded-Port headers, or the Host, of the request that they answer.
+	// X-Forwarded-Port headers, or the Host, of the request that they answer. A proxy
+	// that changes Host needs it, since clients sign the host that they know.
 	PublicURL string
 
 	// Keys are the access keys that requests are signed with. nil: none works.

@@ -15,6 +15,7 @@
 // A signature can be sent again while its time runs, as at AWS: TLS is what keeps
 // others from seeing it.
 //
-// Host is signed. Behind a proxy that changes it the signature fails, unless
-// Config.Hosts names what clients use. The region of a signature may be any.
+// Host is signed. Behind a proxy that changes it the signature fails, unless Finish is
+// told the name that clients use; what a request says of its own way (X-Forwarded-Host)
+// is never believed. The region of a signature may be any.
 package sign

@@ -30,14 +30,8 @@ const (
 
 // Config of Keys.
 type Config struct {
-	Skew time.Duration // how far a client's clock may be off; default 5 min
-
-	// Hosts are further names of this server that clients may have signed, for proxies
-	// that change the Host header: what clients use, like sqs.example.com. What a
-	// request says of its own way (X-Forwarded-Host) is never believed here.
-	Hosts []string
-
-	Now func() time.Time // default time.Now
+	Skew time.Duration    // how far a client's clock may be off; default 5 min
+	Now  func() time.Time // default time.Now
 }
 
 // Key is an access key, without its secret.

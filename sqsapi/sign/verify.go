@@ -59,9 +59,11 @@ func (k *Keys) begin(c *Claim) *Refusal {
 	return nil
 }
 
-// Finish judges the rest, with the whole body, and gives the key that signed. The
-// error is a *Refusal.
-func (c *Claim) Finish(body []byte) (Key, error) {
+// Finish judges the rest, with the whole body, and gives the key that signed. Hosts
+// are further names that clients may have signed, for proxies that change the Host
+// header: what clients use, like sqs.example.com. They must come from the settings, not
+// from the request. The error is a *Refusal.
+func (c *Claim) Finish(body []byte, hosts ...string) (Key, error) {
 	payload, refused := c.payload(body)
 	if refused != nil {
 		return Key{}, refused
@@ -70,7 +72,7 @@ func (c *Claim) Finish(body []byte) (Key, error) {
 	if clean := cleanPath(paths[0]); clean != paths[0] {
 		paths = append(paths, clean) // some SDKs sign it as it would be, others as it is
 	}
-	for _, host := range append([]string{c.r.Host}, c.keys.cfg.Hosts...) {
+	for _, host := range append([]string{c.r.Host}, hosts...) {
 		for _, p := range paths {
 			if c.matches(c.canonical(p, host, payload)) {
 				return c.key.copy(), nil

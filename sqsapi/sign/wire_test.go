@@ -26,6 +26,7 @@ type ring struct {
 	*sign.Keys
 	key    sign.Key
 	secret string
+	hosts  []string // that clients may use beside the one that is seen
 }
 
 func open(tb testing.TB, cfg sign.Config) *ring {
@@ -41,7 +42,7 @@ func open(tb testing.TB, cfg sign.Config) *ring {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return &ring{keys, key, secret}
+	return &ring{Keys: keys, key: key, secret: secret}
 }
 
 // wire is a request as a server sees it.
@@ -117,7 +118,7 @@ func (k *ring) verify(tb testing.TB, w wire) string {
 	claim, err := k.Begin(r)
 	if err == nil {
 		var key sign.Key
-		if key, err = claim.Finish([]byte(w.body)); err == nil {
+		if key, err = claim.Finish([]byte(w.body), k.hosts...); err == nil {
 			if key.ID != k.key.ID {
 				tb.Errorf("the key is %s", key.ID)
 			}

@@ -250,7 +250,7 @@ func TestGroupStopsAtItsFirstFailure(t *testing.T) {
 		s.put(message("first"))
 		n := 0
 		s.spoil(func(action string) fault {
-			if n++; n >= 2 { // the second request, and its repeats by the AWS SDK
+			if n++; 2 <= n && n <= 4 { // the second request, and its two repeats by the AWS SDK
 				return breaks
 			}
 			return none
@@ -272,34 +272,6 @@ func TestGroupStopsAtItsFirstFailure(t *testing.T) {
 				}
 				s.done(d, forebay.Ack)
 			}
-		}
-	})
-}
-
-// Requests are shared: under load a message takes a third of one.
-func TestRequestsPerMessage(t *testing.T) {
-	inBubble(t, nil, func(s *stand) {
-		const total = 2000
-		msgs := make([]forebay.Message, total)
-		for i := range msgs {
-			msgs[i] = message(fmt.Sprint("m", i))
-		}
-		s.put(msgs...)
-		for left := total; left > 0; {
-			ds := s.take(500, time.Second)
-			ss := make([]forebay.Settlement, len(ds))
-			for i, d := range ds {
-				ss[i] = forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Ack}
-			}
-			if _, err := s.Settle(s.Context(), ss); err != nil {
-				t.Fatal(err)
-			}
-			left -= len(ds)
-		}
-		n := s.Counters()
-		t.Logf("%.3f requests per message: %+v", n.PerMessage(), n)
-		if n.PerMessage() > 0.35 {
-			t.Errorf("a message took %.3f requests", n.PerMessage())
 		}
 	})
 }

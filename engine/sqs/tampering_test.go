@@ -73,7 +73,7 @@ func tampering(t *testing.T, seed uint64, fifo bool) {
 		t.Error(err)
 	}
 	c.e = ep.open(t, func(c *sqs.Config) { c.CreateFIFO = fifo })
-	time.Sleep(time.Hour) // whatever was leased is free
+	<-time.After(time.Hour) // whatever was leased is free
 	c.consume(rand.New(rand.NewPCG(seed, 2)))
 	if err := c.e.Close(); err != nil {
 		t.Error(err)
@@ -95,7 +95,7 @@ func (c *crowd) produce(group string) {
 			if err == nil && res[0].Err == nil {
 				break
 			}
-			time.Sleep(time.Second)
+			<-time.After(time.Second)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (c *crowd) consume(rng *rand.Rand) {
 		}
 		ds, err := c.e.Receive(c.Context(), engine.Receive{Queue: "q", Max: 1 + rng.IntN(25), Wait: 10 * time.Second, Lease: 40 * time.Second})
 		if err != nil {
-			time.Sleep(time.Second) // as the worker does
+			<-time.After(time.Second) // as the worker does
 			continue
 		}
 		if empty++; len(ds) > 0 {
@@ -130,7 +130,7 @@ func (c *crowd) consume(rng *rand.Rand) {
 			}
 			ss = c.again(ss, errs)
 			if len(ss) > 0 {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 			}
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow"
 )
 
@@ -185,125 +184,6 @@ func (r *Runner) tell(ctx context.Context, run string, a advance) error {
 	return err
 }
 
-// Approval is somebody's word on a step that waits for it.
-type Approval struct {
-	Approved bool            `json:"approved"`
-	By       string          `json:"by"`
-	Comment  string          `json:"comment,omitempty"`
-	Form     json.RawMessage `json:"form,omitempty"`
-}
-
-// Approve answers a step that waits for an approval; it is that step's output. Where
-// it is not approved, the step fails with the code "rejected". Who may say so is the
-// caller's business: the step's role is in its definition. The first answer counts.
-func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) error {
-	s, v, _, err := r.load(ctx, run)
-	if err != nil {
-		return err
-	}
-	d, ok := v.plan.Step(step)
-	if !ok || !d.Wait.Approval {
-		return notFound("the run %s has no step %q that waits for an approval", run, step)
-	}
-	st := s.Steps[step]
-	if st.State != flow.StepSent {
-		return conflict("the step %s is %s; it waits for no approval now", step, st.State)
-	}
-	if len(a.Form) > 0 && !json.Valid(a.Form) {
-		return wrong("form", "the form is not JSON")
-	}
-	schema, err := compileSchema(d.Wait.Form)
-	if err != nil {
-		return err
-	}
-	if form := (&version{schema: schema}); schema != nil && a.Approved {
-		if err := form.checkInput(a.Form); err != nil {
-			return err
-		}
-	}
-	return r.arrive(ctx, flow.JobID(run, step, st.Round, flow.NoItem, false), arrival{Approval: &a})
-}
-
-// arrive gives a wait what it waits for, and lets it go on.
-func (r *Runner) arrive(ctx context.Context, job string, a arrival) error {
-	payload, err := json.Marshal(a)
-	if err != nil {
-		return wrong("payload", "it is not JSON: %v", err)
-	}
-	now := r.cfg.Now()
-	errs, err := r.b.Change(ctx, []engine.JobChange{{ID: job, Payload: payload, Due: &now}})
-	if err == nil {
-		err = errs[0]
-	}
-	return err
-}
-
-// Event tells all runs that wait for it of an event, and how many that were. Events
-// that come before a run waits for them do not count for it.
-func (r *Runner) Event(ctx context.Context, event string, payload json.RawMessage) (told int, err error) {
-	if len(payload) == 0 {
-		payload = json.RawMessage("null")
-	}
-	if !json.Valid(payload) {
-		return 0, wrong("payload", "the event is not JSON")
-	}
-	prefix := event + "|"
-	for after := prefix; ; {
-		docs, err := r.b.Documents(ctx, collectionWait, after, 100)
-		if err != nil {
-			return told, err
-		}
-		for _, d := range docs {
-			if !strings.HasPrefix(d.Key, prefix) {
-				return told, nil
-			}
-			ok, err := r.offer(ctx, d.Key[len(prefix):], event, payload)
-			if err != nil {
-				return told, err
-			}
-			if ok {
-				told++
-			}
-			after = d.Key
-		}
-		if len(docs) == 0 {
-			return told, nil
-		}
-	}
-}
-
-func waitKey(event, job string) string { return event + "|" + job }
-
-// offer gives an event to a step that may wait for it.
-func (r *Runner) offer(ctx context.Context, job, event string, payload json.RawMessage) (bool, error) {
-	run, step, round, _, _, ok := flow.ParseJobID(job)
-	if !ok {
-		return false, nil // the key of another event, whose type begins like this one
-	}
-	s, v, input, err := r.load(ctx, run)
-	if missing(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if st := s.Steps[step]; st == nil || st.Round != round {
-		return false, nil
-	}
-	matches, err := v.plan.Matches(s.Run, input, step, event, payload)
-	if err != nil || !matches {
-		if err != nil { // this event has not what the match looks for
-			r.log.Info("an event does not fit the match of a step", "run", run, "step", step, "event", event, "error", err)
-		}
-		return false, nil
-	}
-	err = r.arrive(ctx, job, arrival{Event: payload})
-	if missing(err) || forebay.CodeOf(err) == forebay.CodeConflict { // it has had one
-		return false, nil
-	}
-	return err == nil, err
-}
-
 // Runs lists runs by id, those after one.
 func (r *Runner) Runs(ctx context.Context, after string, limit int) (runs []flow.Run, err error) {
 	docs, err := r.b.Documents(ctx, collectionRun, after, limit)
@@ -314,14 +194,4 @@ func (r *Runner) Runs(ctx context.Context, after string, limit int) (runs []flow
 		}
 	}
 	return runs, err
-}
-
-// pause waits, unless ctx ends before.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

@@ -181,7 +181,7 @@ func (s *stand) job(id string) forebay.Job {
 
 // wait lets time pass.
 func (s *stand) wait(d time.Duration) {
-	time.Sleep(d)
+	<-time.After(d)
 	synctest.Wait()
 }
 

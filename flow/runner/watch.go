@@ -104,3 +104,13 @@ func (r *Runner) there(ctx context.Context, run string) (bool, error) {
 	}
 	return err == nil && j.Kind == KindRun, err
 }
+
+// pause waits, unless ctx ends before.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

@@ -159,7 +159,7 @@ func sqsConsumer(ctx context.Context, o options, t *table) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	url, err := s.queue(ctx, "events", map[string]string{"VisibilityTimeout": "60"})
+	url, err := s.queue(ctx, "app-events", map[string]string{"VisibilityTimeout": "60"})
 	if err != nil {
 		return err
 	}

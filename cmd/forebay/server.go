@@ -18,7 +18,6 @@ import (
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
-	"github.com/forebayhq/forebay/engine/sqs"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
@@ -44,7 +43,7 @@ type server struct {
 	broker *broker.Broker
 	sink   sink // nil: neither written nor looked at here
 	sqs    sqsParts
-	shared *sqs.Engine // what events go through between servers; nil: the local queue
+	shared *shared // what events go through between servers; nil: the local queue
 
 	taskParts
 
@@ -297,7 +296,7 @@ func (s *server) newEdge() (*ingest.Edge, error) {
 		Sender: s.broker,
 		Bad:    s.bad,
 		Keys:   s.ring,
-		Load:   s.broker,
+		Load:   s.edgeLoad(),
 		Limits: ingest.Limits{
 			WireBytes: c.MaxBody, DecodedBytes: c.MaxDecoded, Events: int(c.MaxBatch),
 			EventBytes: int(c.MaxEvent), InFlightBytes: c.MaxInflight,

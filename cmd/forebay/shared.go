@@ -8,6 +8,7 @@ import (
 
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/outbox"
 	"github.com/forebayhq/forebay/engine/route"
 	"github.com/forebayhq/forebay/engine/sqs"
 	"github.com/forebayhq/forebay/event"
@@ -34,18 +35,29 @@ func openSQS(s *config.Settings, cfg sqs.Config) (*sqs.Engine, error) {
 	return e, nil
 }
 
+// shared is the queue that servers share for events, with the outbox in front of it.
+type shared struct {
+	remote *sqs.Engine
+	outbox *outbox.Engine
+}
+
 // openShared puts the queue that servers share, if there is one, beside this server's own.
 func (s *server) openShared() (engine.Engine, error) {
 	if s.settings.SQS.URL == "" {
 		return s.local, nil
 	}
-	var err error
-	if s.shared, err = openSQS(s.settings, sqs.Config{Logger: s.log.With("part", "aws sqs")}); err != nil {
+	remote, err := openSQS(s.settings, sqs.Config{Logger: s.log.With("part", "aws sqs")})
+	if err != nil {
 		return nil, err
 	}
-	all, err := route.New(s.local, map[string]engine.Engine{event.Queue: s.shared})
+	s.shared = &shared{remote: remote}
+	s.shared.outbox, err = outbox.New(remote, s.local, outbox.Config{Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
 	if err != nil {
-		return nil, errors.Join(err, s.shared.Close())
+		return nil, errors.Join(err, remote.Close())
+	}
+	all, err := route.New(s.local, map[string]engine.Engine{event.Queue: s.shared.outbox})
+	if err != nil {
+		return nil, errors.Join(err, s.shared.outbox.Close())
 	}
 	return all, nil
 }

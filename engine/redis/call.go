@@ -74,6 +74,7 @@ func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, erro
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		v, err := scripts()[name].Run(ctx, e.client, []string{e.global("h")}, all...).Slice()
 		if err == nil {
+			e.did()
 			return e.taken(v), nil
 		}
 		if !undone(err) || !pause(ctx, wait) {

@@ -1,15 +1,96 @@
 package redis
 
-import "context"
+import (
+	"context"
+	"sync"
+	"time"
 
-// Nudge makes an engine look at its clock again, which a test has moved.
-func (e *Engine) Nudge() {
-	e.keeper.sooner(0)
-	e.waits.wakeAll()
-}
+	goredis "github.com/redis/go-redis/v9"
+)
 
 // Sweep does what the keeper does from time to time for queues in use.
 func (e *Engine) Sweep(ctx context.Context, queue string) error {
 	_, err := e.run(ctx, "sweep", sweepMost, 1, queue)
 	return err
+}
+
+// OpenInBubble opens an engine that can live in a bubble of testing/synctest with a
+// real server. There time stands still while a goroutine waits for the network, which
+// suits a question and its answer, but would never pass while a reader blocks in the
+// server. So here the readers wait in this process, and look again after each script
+// that it has run. All else is as it is in use.
+func OpenInBubble(ctx context.Context, cfg Config) (*Engine, error) {
+	cfg.Now = time.Now
+	return open(ctx, cfg, func(e *Engine) {
+		_ = e.block.close()
+		k := &kicked{e: e, again: make(chan struct{}), closed: make(chan struct{})}
+		e.block, e.ran = k, k.kick
+	})
+}
+
+// kicked is a blocker that looks again when it is told to.
+type kicked struct {
+	e      *Engine
+	closed chan struct{}
+
+	mu    sync.Mutex // guards again
+	again chan struct{}
+}
+
+func (k *kicked) kick() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	close(k.again)
+	k.again = make(chan struct{})
+}
+
+// wait looks until it finds, at most for a time.
+func (k *kicked) wait(most time.Duration, look func(ctx context.Context) (bool, error)) error {
+	end := time.NewTimer(most)
+	defer end.Stop()
+	for {
+		k.mu.Lock()
+		again := k.again
+		k.mu.Unlock()
+		if found, err := look(context.Background()); found || err != nil {
+			return err
+		}
+		select {
+		case <-again:
+		case <-end.C:
+			return goredis.Nil
+		case <-k.closed:
+			return goredis.ErrClosed
+		}
+	}
+}
+
+func (k *kicked) pop(most time.Duration, keys []string) (z goredis.ZWithKey, err error) {
+	err = k.wait(most, func(ctx context.Context) (bool, error) {
+		for _, key := range keys {
+			got, err := k.e.client.ZPopMin(ctx, key).Result()
+			if err != nil {
+				return false, err
+			}
+			if len(got) > 0 {
+				z = goredis.ZWithKey{Z: got[0], Key: key}
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return z, err
+}
+
+func (k *kicked) read(most time.Duration, key, after string) (ms []goredis.XMessage, err error) {
+	err = k.wait(most, func(ctx context.Context) (bool, error) {
+		ms, err = k.e.client.XRangeN(ctx, key, "("+after, "+", scanAtOnce).Result()
+		return len(ms) > 0, err
+	})
+	return ms, err
+}
+
+func (k *kicked) close() error {
+	close(k.closed)
+	return nil
 }

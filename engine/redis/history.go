@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,15 +84,13 @@ func (h *historyWaits) read(last string) {
 			return
 		}
 		h.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.Background(), blockFor+h.e.cfg.Timeout)
-		got, err := h.e.blocking.XRead(ctx, &goredis.XReadArgs{Streams: []string{key, last}, Count: scanAtOnce, Block: blockFor}).Result()
-		cancel()
+		got, err := h.e.block.read(blockFor, key, last)
 		pauseFor = 0
-		if err != nil && err != goredis.Nil {
+		if err != nil && !errors.Is(err, goredis.Nil) {
 			pauseFor = 200 * time.Millisecond
 		}
-		if len(got) > 0 && len(got[0].Messages) > 0 {
-			last = got[0].Messages[len(got[0].Messages)-1].ID
+		if len(got) > 0 {
+			last = got[len(got)-1].ID
 			h.mu.Lock()
 			if h.changed != nil {
 				close(h.changed)

@@ -8,7 +8,7 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
-const oldest = "6.2.0" // ZADD LT, PEXPIREAT in scripts, RPOP with a count
+const oldest = "6.2.0" // as BullMQ advises
 
 // Finding is something about the server that an operator should know.
 type Finding struct {

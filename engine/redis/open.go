@@ -33,9 +33,10 @@ type Config struct {
 type Engine struct {
 	cfg      Config
 	client   goredis.UniversalClient
-	blocking goredis.UniversalClient // of the one reader of markers, and that of the history
-	instance string                  // of this opening; tokens begin with it
-	calls    atomic.Int64            // number of the last Receive
+	block    blocker      // of the one reader of markers, and that of the history
+	ran      func()       // after each script, for tests; nil: nothing
+	instance string       // of this opening; tokens begin with it
+	calls    atomic.Int64 // number of the last Receive
 	epoch    string
 
 	running sync.WaitGroup // calls, and what runs beside them
@@ -67,6 +68,11 @@ var (
 // Open connects. It wants a server that answers and is new enough; what else may be
 // wrong with it Audit tells.
 func Open(ctx context.Context, cfg Config) (*Engine, error) {
+	return open(ctx, cfg, nil)
+}
+
+// open is Open; change may alter the engine before it runs.
+func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, error) {
 	cfg.URL = cmp.Or(cfg.URL, "redis://127.0.0.1:6379")
 	cfg.Prefix = cmp.Or(cfg.Prefix, "bull")
 	cfg.Name = cmp.Or(cfg.Name, "forebay")
@@ -83,17 +89,22 @@ func Open(ctx context.Context, cfg Config) (*Engine, error) {
 	if e.client, err = connect(cfg, 32); err != nil {
 		return nil, err
 	}
-	if e.blocking, err = connect(cfg, 4); err != nil {
+	blocks, err := connect(cfg, 4)
+	if err != nil {
 		return nil, err
 	}
+	e.block = blocking{blocks, cfg.Timeout}
 	e.sends = &combiner[sendItem, sendAnswer]{e: e, most: sendsAtOnce, do: e.sendScript}
 	e.settles = &combiner[settleItem, settleAnswer]{e: e, most: settlesAtOnce, do: e.settleScript}
+	if change != nil {
+		change(e)
+	}
 	e.waits = newWaits(e)
 	e.keeper = newKeeper(e)
 	e.history = &historyWaits{e: e}
 	if err := e.greet(ctx); err != nil {
 		_ = e.client.Close()
-		_ = e.blocking.Close()
+		_ = e.block.close()
 		return nil, err
 	}
 	e.running.Go(e.keeper.run)
@@ -170,11 +181,18 @@ func (e *Engine) Close() error {
 	e.closed = true
 	close(e.closing)
 	e.mu.Unlock()
-	_ = e.blocking.Close() // ends the readers that block
+	_ = e.block.close() // ends the readers that block
 	e.running.Wait()
 	err := e.endHeld()
 	if closeErr := e.client.Close(); err == nil && closeErr != nil {
 		err = e.fault(closeErr)
 	}
 	return err
+}
+
+// did tells that something may have been written.
+func (e *Engine) did() {
+	if e.ran != nil {
+		e.ran()
+	}
 }

@@ -151,6 +151,7 @@ func (ws *waits) nudge() {
 	pipe.ZAdd(ctx, ws.wakeKey(), goredis.Z{Member: "0"})
 	pipe.PExpire(ctx, ws.wakeKey(), time.Minute)
 	_, _ = pipe.Exec(ctx)
+	ws.e.did()
 }
 
 // keys are what the reader blocks on, and the queue of each.
@@ -177,9 +178,7 @@ func (ws *waits) read() {
 		case <-time.After(pauseFor):
 		}
 		keys, of := ws.keys()
-		ctx, cancel := context.WithTimeout(context.Background(), blockFor+ws.e.cfg.Timeout)
-		got, err := ws.e.blocking.BZPopMin(ctx, blockFor, keys...).Result()
-		cancel()
+		got, err := ws.e.block.pop(blockFor, keys)
 		switch {
 		case errors.Is(err, goredis.Nil):
 			pauseFor = 0

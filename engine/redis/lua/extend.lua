@@ -15,7 +15,7 @@ for i = 1, num() do
     lapse(q, id)
     out[i] = 1
   else
-    lock(q, id, token, lease, i % 4096)
+    lock(q, id, token, lease, 1 + i % 4095)
     call('SREM', q.p .. 'stalled', id)
     out[i] = call('HEXISTS', q.p .. id, 'fbc') == 1 and 2 or 1
   end

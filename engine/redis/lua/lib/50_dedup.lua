@@ -29,7 +29,7 @@ end
 local function fade(key, id)
   local r = record(key)
   if not r or (r.id ~= '' and r.id ~= id) then return end
-  if r.til > NOW then call('PEXPIREAT', key, int(r.til)) else call('DEL', key) end
+  if r.til > NOW then call('PEXPIRE', key, int(r.til - NOW)) else call('DEL', key) end
 end
 
 -- keyEnds lets go of the dedup key of a job that has ended.

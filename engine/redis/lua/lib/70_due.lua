@@ -62,7 +62,8 @@ local function nextDue(q)
     if v and (not min or v < min) then min = v end
   end
   for _, set in ipairs({ 'l', 'd', 'x', 'rr' }) do
-    sooner(tonumber(call('ZRANGE', q.f .. set, 0, 0, 'WITHSCORES')[2]))
+    local at = tonumber(call('ZRANGE', q.f .. set, 0, 0, 'WITHSCORES')[2])
+    sooner(at and math.ceil(at))
   end
   local d = tonumber(call('ZRANGE', q.delayed, 0, 0, 'WITHSCORES')[2])
   if d then sooner(math.floor(d / 4096)) end

@@ -6,10 +6,11 @@ local function holds(q, id, token)
   return til ~= nil and til > NOW
 end
 
--- lock gives a lease. n orders those of one call.
+-- lock gives a lease. n, from 1, orders those of one call: the last ms of the lease has
+-- them as its parts, so that it ends with its last whole ms for all of them.
 local function lock(q, id, token, lease, n)
   call('SET', q.p .. id .. ':lock', token, 'PX', int(math.max(lease, 1)))
-  call('ZADD', q.f .. 'l', NOW + lease + n / 4096, id)
+  call('ZADD', q.f .. 'l', NOW + lease - 1 + n / 4096, id)
 end
 
 -- find gives the queue of an id: by our record, else where the caller guesses that a

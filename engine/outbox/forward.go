@@ -23,6 +23,9 @@ const (
 // it has started has ended.
 func (e *Engine) Run(ctx context.Context) error {
 	if err := e.recall(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	var running sync.WaitGroup

@@ -63,9 +63,16 @@ func (r *Runner) Start(ctx context.Context, st Start) (Started, error) {
 		Job:     &forebay.JobOptions{Owner: st.Owner, Tenant: st.Tenant, Tags: append([]string{"flow:" + st.Flow}, st.Tags...)},
 	}}
 	now := r.cfg.Now()
+	msgs[0].NotBefore = now.Add(r.firstLook(v)) // the run's job looks after it, later
 	c, first := r.beginChain(st.ID, v, st.Input, now)
-	if first != nil { // the run's job looks after it later
-		msgs[0].NotBefore = now.Add(r.firstLook(v))
+	if first == nil {
+		begin, err := r.advanceMessage(st.ID, advance{Begin: true})
+		if err != nil {
+			return Started{}, err
+		}
+		msgs = append(msgs, begin)
+	} else {
+		msgs[0].Headers[headerChain] = "1"
 		msgs = append(msgs, *first)
 		r.remember(c)
 	}

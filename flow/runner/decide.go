@@ -172,6 +172,9 @@ func (r *Runner) begin(ctx context.Context, run string, told []advance) (*state,
 		return nil, nil, nil, none, err
 	}
 	s, input := &state{Run: v.plan.Begin(run, j.SentAt)}, r.keepInput(run, j.Payload)
+	if j.Headers[headerChain] == "" { // nothing can have happened yet
+		return s, v, input, v.plan.Advance(s.Run, input), nil
+	}
 	effects, err := r.recover(ctx, s, v, input)
 	return s, v, input, effects, err
 }

@@ -28,6 +28,9 @@ const (
 	HeaderItem    = "flow-item"
 	HeaderUndo    = "flow-undo"
 	HeaderFailure = "flow-on-failure"
+
+	headerParent = "flow-parent" // of the job of a sub-flow's run: whose
+	headerChain  = "flow-chain"  // of the job of a run: its steps may have gone on without a state
 )
 
 // advance is the payload of an advance message.
@@ -109,7 +112,7 @@ func (r *Runner) control(m *forebay.Message, s *state, d *flow.Send, now time.Ti
 		m.Queue, m.Kind = r.cfg.Queue, KindRun
 		m.Headers = map[string]string{HeaderFlow: d.Use, HeaderVersion: strconv.Itoa(d.Version)}
 		p, _ := json.Marshal(parent{s.ID, d.Step, d.Round, d.Item}) // cannot fail
-		m.Headers["flow-parent"] = string(p)
+		m.Headers[headerParent] = string(p)
 		m.Job.Tags = []string{"flow:" + d.Use}
 	}
 }

@@ -22,7 +22,7 @@ func flowOf(m *forebay.Message) (name string, number int) {
 // parentOf tells whose sub-flow a run's job is; nil: nobody's.
 func parentOf(m *forebay.Message) *parent {
 	var p parent
-	if text := m.Headers["flow-parent"]; text == "" || json.Unmarshal([]byte(text), &p) != nil {
+	if text := m.Headers[headerParent]; text == "" || json.Unmarshal([]byte(text), &p) != nil {
 		return nil
 	}
 	return &p

@@ -3,16 +3,18 @@
 //
 // # Who does what
 //
-//	Start ──▶ run job ──first hand-out──▶ advance ──decides, sends──▶ step jobs
-//	             ▲                          ▲  │                          │
-//	             │ woken at the end         │  └─ stores the run          │ verdict and
-//	             └──────────────────────────┼─────────────────────────────┘ advance in one
-//	                 looks after it now and then
+//	Start ──▶ run job (delayed)
+//	  │          ▲ woken at the end       looks after the run now and then
+//	  │          │                                    │
+//	  └──────▶ advance ──decides, sends──▶ step jobs  │
+//	             ▲  └─ stores the run's state  │      │
+//	             └──── verdict and advance ────┴──────┘
+//	                   in one
 //
-// A run is a job in the queue of flows; its payload is the run's input. It is handed
-// out to begin the run, now and then to compare the run with the ledger, and at the
-// end, which gives it the run's verdict: completed with the run's output, dead with its
-// failure, or cancelled. Meanwhile it is delayed.
+// A run is a job in the queue of flows; its payload is the run's input. It is delayed
+// while the run goes on. It is handed out now and then, to compare the run with the
+// ledger, and at the end, which gives it the run's verdict: completed with the run's
+// output, dead with its failure, or cancelled.
 //
 // All decisions about a run, but for the steps of a chain (chain.go), are made by
 // advance messages, which are a group, so in order; many at once are one decision. An advance sends what has become ready, under fixed ids, and then

@@ -1,6 +1,7 @@
 package enginetest
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -17,6 +18,7 @@ func wakeCases() []testCase {
 			v.limit(engine.QueueLimits{Active: 4, KeyActive: 1})
 			v.wakeAll([]func(*forebay.Message){withLimit("k")})
 		}},
+		{name: "wake/who does not wait is answered beside those who do", invariants: []int{11}, run: shortBesideLong},
 		{name: "batch/the largest", invariants: []int{8, 10}, run: largestBatch},
 	}
 }
@@ -86,4 +88,35 @@ func largestBatch(v *env) {
 		ended += len(ds)
 	}
 	v.counts(testQueue, 0, 0, 0, 0)
+}
+
+// shortBesideLong receives without a wait while others wait for the same queue.
+func shortBesideLong(v *env) {
+	const long = 3
+	var done atomic.Int64
+	v.each(long+1, func(i int) error {
+		if i < long {
+			ds, err := v.e.Receive(v.ctx, engine.Receive{Queue: testQueue, Max: 1, Wait: 20 * v.unit, Lease: v.lease()})
+			done.Add(int64(len(ds)))
+			return err
+		}
+		v.pass(v.unit)
+		for range 2 {
+			ctx, cancel := context.WithTimeout(v.ctx, 5*v.unit)
+			ds, err := v.e.Receive(ctx, engine.Receive{Queue: testQueue, Max: 10, Lease: v.lease()})
+			cancel()
+			if err != nil || len(ds) > 0 {
+				return fmt.Errorf("a receive without a wait gave %d messages, %v", len(ds), err)
+			}
+		}
+		for n := range long {
+			if _, err := v.e.Send(v.ctx, []forebay.Message{msg(fmt.Sprint("m", n))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if n := done.Load(); n != long {
+		v.failf("%d of %d that waited got a message", n, long)
+	}
 }

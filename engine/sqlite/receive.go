@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -163,6 +164,16 @@ func (l *loop) turnAway() {
 	}
 }
 
+// answerShort tells those who do not wait that there is nothing now.
+func (q *queue) answerShort() {
+	q.waiters = slices.DeleteFunc(q.waiters, func(w *receive) bool {
+		if !w.stays {
+			w.done <- nil
+		}
+		return !w.stays
+	})
+}
+
 // serve hands out what waiters can get.
 func (l *loop) serve(t *tx) {
 	for q := range l.dirty {
@@ -172,6 +183,9 @@ func (l *loop) serve(t *tx) {
 			more, err := l.claim(t, q, w)
 			again = more
 			if w.ls == nil && err == nil && (w.stays || more) {
+				if !more {
+					q.answerShort()
+				}
 				break
 			}
 			q.waiters = q.waiters[1:]

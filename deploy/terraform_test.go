@@ -15,7 +15,7 @@ import (
 
 // module is a Terraform module as its files say it.
 type module struct {
-	declared map[string]bool // "var.name", "aws_sqs_queue.dlq", "data.aws_iam_policy_document.producer", "local.suffix"
+	declared map[string]bool // "var.name", "aws_sqs_queue.dead", "data.aws_iam_policy_document.producer", "local.suffix"
 	bodies   []*hclsyntax.Body
 }
 

@@ -128,7 +128,7 @@ type sqsKeysAddCmd struct {
 func (sqsKeysAddCmd) Help() string {
 	return `Examples:
   forebay sqs keys add shop --allow 'orders*:send'
-  forebay sqs keys add worker --allow 'orders:receive' --allow 'orders-dlq:receive,send'
+  forebay sqs keys add worker --allow 'orders:receive' --allow 'orders-dead:receive,send'
   forebay sqs keys add ci
 
 A signature is checked with the secret itself, so the server keeps it: in access-keys.json

@@ -2,12 +2,12 @@
 # standard queue. So what arrives in the dead-letter queue alarms too.
 
 resource "aws_cloudwatch_metric_alarm" "dead" {
-  alarm_name        = "${aws_sqs_queue.dlq.name} is not empty"
+  alarm_name        = "${aws_sqs_queue.dead.name} is not empty"
   alarm_description = "Messages were given up. forebay doctor tells how many; forebay sqs redrive sends them again once the cause is mended."
 
   namespace           = "AWS/SQS"
   metric_name         = "ApproximateNumberOfMessagesVisible"
-  dimensions          = { QueueName = aws_sqs_queue.dlq.name }
+  dimensions          = { QueueName = aws_sqs_queue.dead.name }
   statistic           = "Maximum"
   comparison_operator = "GreaterThanThreshold"
   threshold           = 0
@@ -60,12 +60,12 @@ resource "aws_cloudwatch_metric_alarm" "in_flight" {
 
 # What is in the dead-letter queue leaves it for good after 14 days.
 resource "aws_cloudwatch_metric_alarm" "dead_age" {
-  alarm_name        = "${aws_sqs_queue.dlq.name} will lose messages"
+  alarm_name        = "${aws_sqs_queue.dead.name} will lose messages"
   alarm_description = "A dead letter is 12 days old; after 14 it is gone."
 
   namespace           = "AWS/SQS"
   metric_name         = "ApproximateAgeOfOldestMessage"
-  dimensions          = { QueueName = aws_sqs_queue.dlq.name }
+  dimensions          = { QueueName = aws_sqs_queue.dead.name }
   statistic           = "Maximum"
   comparison_operator = "GreaterThanThreshold"
   threshold           = 1036800

@@ -37,7 +37,7 @@ data "aws_iam_policy_document" "consumer" {
   statement {
     sid       = "DeadLetter"
     actions   = ["sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl"]
-    resources = [aws_sqs_queue.dlq.arn]
+    resources = [aws_sqs_queue.dead.arn]
   }
 
   dynamic "statement" {
@@ -64,7 +64,7 @@ data "aws_iam_policy_document" "redrive" {
       "sqs:GetQueueAttributes",
     ]
 
-    resources = [aws_sqs_queue.dlq.arn]
+    resources = [aws_sqs_queue.dead.arn]
   }
 
   statement {

@@ -4,8 +4,8 @@ locals {
   suffix = var.fifo ? ".fifo" : ""
 }
 
-resource "aws_sqs_queue" "dlq" {
-  name       = "${var.name}-dlq${local.suffix}"
+resource "aws_sqs_queue" "dead" {
+  name       = "${var.name}-dead${local.suffix}"
   fifo_queue = var.fifo
 
   # The age of a message of a standard queue goes on here, so this must keep longer.
@@ -32,7 +32,7 @@ resource "aws_sqs_queue" "this" {
   max_message_size           = 1048576
 
   redrive_policy = jsonencode({
-    deadLetterTargetArn = aws_sqs_queue.dlq.arn
+    deadLetterTargetArn = aws_sqs_queue.dead.arn
     maxReceiveCount     = var.max_receive_count
   })
 
@@ -42,8 +42,8 @@ resource "aws_sqs_queue" "this" {
 }
 
 # A resource of its own: each of the two names the other.
-resource "aws_sqs_queue_redrive_allow_policy" "dlq" {
-  queue_url = aws_sqs_queue.dlq.id
+resource "aws_sqs_queue_redrive_allow_policy" "dead" {
+  queue_url = aws_sqs_queue.dead.id
 
   redrive_allow_policy = jsonencode({
     redrivePermission = "byQueue"
@@ -54,7 +54,7 @@ resource "aws_sqs_queue_redrive_allow_policy" "dlq" {
 data "aws_iam_policy_document" "tls_only" {
   for_each = {
     this = aws_sqs_queue.this.arn
-    dlq  = aws_sqs_queue.dlq.arn
+    dead = aws_sqs_queue.dead.arn
   }
 
   statement {
@@ -81,7 +81,7 @@ resource "aws_sqs_queue_policy" "this" {
   policy    = data.aws_iam_policy_document.tls_only["this"].json
 }
 
-resource "aws_sqs_queue_policy" "dlq" {
-  queue_url = aws_sqs_queue.dlq.id
-  policy    = data.aws_iam_policy_document.tls_only["dlq"].json
+resource "aws_sqs_queue_policy" "dead" {
+  queue_url = aws_sqs_queue.dead.id
+  policy    = data.aws_iam_policy_document.tls_only["dead"].json
 }

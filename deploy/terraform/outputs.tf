@@ -8,14 +8,14 @@ output "queue_arn" {
   value       = aws_sqs_queue.this.arn
 }
 
-output "dlq_url" {
+output "dead_url" {
   description = "URL of the dead-letter queue."
-  value       = aws_sqs_queue.dlq.id
+  value       = aws_sqs_queue.dead.id
 }
 
-output "dlq_arn" {
+output "dead_arn" {
   description = "ARN of the dead-letter queue."
-  value       = aws_sqs_queue.dlq.arn
+  value       = aws_sqs_queue.dead.arn
 }
 
 output "producer_policy_arn" {

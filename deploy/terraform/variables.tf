@@ -1,10 +1,10 @@
 variable "name" {
-  description = "Name of the queue, without .fifo. The dead-letter queue is called <name>-dlq."
+  description = "Name of the queue, without .fifo. The dead-letter queue is called <name>-dead."
   type        = string
 
   validation {
-    condition     = can(regex("^[A-Za-z0-9_-]{1,71}$", var.name))
-    error_message = "1 to 71 of A-Z a-z 0-9 _ - are allowed: -dlq and .fifo must fit behind it."
+    condition     = can(regex("^[A-Za-z0-9_-]{1,70}$", var.name))
+    error_message = "1 to 70 of A-Z a-z 0-9 _ - are allowed: -dead and .fifo must fit behind it."
   }
 }
 

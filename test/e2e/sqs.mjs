@@ -14,7 +14,7 @@ const refused = (name, input, error) =>
 
 let url, dead, deadArn, fifo
 await check('queues are made, found and listed', async () => {
-  ;({ QueueUrl: dead } = await call('CreateQueue', { QueueName: 'orders-dlq' }))
+  ;({ QueueUrl: dead } = await call('CreateQueue', { QueueName: 'orders-dead' }))
   deadArn = (await call('GetQueueAttributes', { QueueUrl: dead, AttributeNames: ['QueueArn'] })).Attributes.QueueArn
   ;({ QueueUrl: url } = await call('CreateQueue', {
     QueueName: 'orders', tags: { team: 'shop' },

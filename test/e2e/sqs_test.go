@@ -103,8 +103,8 @@ func TestSQSConsumerLibrary(t *testing.T) {
 func TestExampleOverSQS(t *testing.T) {
 	s := sqsServer(t)
 	c := s.sqsClient()
-	dlq := s.makeQueue(c, "clicks-dlq", nil)
-	arn, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &dlq, AttributeNames: []shape.QueueAttributeName{"QueueArn"}})
+	dead := s.makeQueue(c, "clicks-dead", nil)
+	arn, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &dead, AttributeNames: []shape.QueueAttributeName{"QueueArn"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestExampleOverSQS(t *testing.T) {
 	consumer.await(t, `written {"eventId":"e1","eventType":"app_open"}`)
 	consumer.await(t, "failed this event cannot be written")
 	if !eventually(t, 30*time.Second, func() bool {
-		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &dlq, WaitTimeSeconds: 1})
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: &dead, WaitTimeSeconds: 1})
 		return err == nil && len(out.Messages) == 1 && strings.Contains(*out.Messages[0].Body, `"e2"`)
 	}) {
 		t.Error("the event that failed is not in the dead-letter queue")

@@ -125,10 +125,10 @@ func (e *Engine) extend(ctx context.Context, receipts []forebay.Receipt, lease t
 		return nil, err
 	}
 	for n, i := range of {
-		errs[i] = e.kept(receipts[i], number(v.out[n]))
-		if lease == 0 {
+		errs[i] = kept(receipts[i], number(v.out[n]))
+		if lease == 0 || number(v.out[n]) == 0 {
 			e.held.drop(receipts[i])
-		} else if number(v.out[n]) != 0 {
+		} else {
 			e.held.extend(receipts[i], lease)
 		}
 	}
@@ -136,10 +136,9 @@ func (e *Engine) extend(ctx context.Context, receipts []forebay.Receipt, lease t
 }
 
 // kept is the answer about a delivery: 0 it has ended, 1 done, 2 done and it is to stop.
-func (e *Engine) kept(r forebay.Receipt, answer int64) error {
+func kept(r forebay.Receipt, answer int64) error {
 	switch answer {
 	case 0:
-		e.held.drop(r)
 		return lost(r)
 	case 2:
 		return fail(forebay.CodeCancelled, "the job is to stop: somebody cancelled it")

@@ -197,7 +197,7 @@ func (e *Engine) Progress(ctx context.Context, updates []forebay.ProgressUpdate)
 		return nil, err
 	}
 	for n, i := range of {
-		errs[i] = e.kept(updates[i].Receipt, number(v.out[n]))
+		errs[i] = kept(updates[i].Receipt, number(v.out[n]))
 	}
 	return errs, nil
 }

@@ -26,6 +26,7 @@ local function drop_(id, popped)
     local r = record(G .. j.key)
     if r and r.id == id then call('DEL', G .. j.key) end
   end
+  revive(q, id)
   event(q, 'removed', id, 'prev', 'wait')
   n = n + 1
 end

@@ -51,6 +51,7 @@ for i = 1, num() do
         note(q, id, j, 'discarded', '')
         event(q, 'removed', id, 'prev', 'failed')
         forget(q, id, j)
+        revive(q, id)
       end
     end
   end

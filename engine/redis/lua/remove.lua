@@ -17,6 +17,8 @@ for i = 1, num() do
   else
     if state == 'dead' then note(q, id, j, 'discarded', '') end
     event(q, 'removed', id, 'prev', state == 'completed' and 'completed' or 'failed')
+    local older = load(q, id .. '%~')
+    if older then forget(q, id .. '%~', older) end
     forget(q, id, j)
     out[i] = 'done'
   end

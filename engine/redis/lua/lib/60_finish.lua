@@ -26,6 +26,35 @@ local function forget(q, id, j)
   if j.key then fade(G .. j.key, id) end
 end
 
+-- A finished job whose id is sent again, past its window, is told of no more while the
+-- new one is there. If that leaves no record (it is purged, discarded or not to be kept),
+-- the old one is told of again: until then its id ends with %~.
+local function rename(q, from, to)
+  for _, set in ipairs({ q.p .. 'completed', q.p .. 'failed', q.f .. 'f', q.f .. 'x' }) do
+    local score = call('ZSCORE', set, from)
+    if score then
+      call('ZREM', set, from)
+      call('ZADD', set, score, to)
+    end
+  end
+  call('RENAME', q.p .. from, q.p .. to)
+  if call('EXISTS', q.p .. from .. ':logs') == 1 then call('RENAME', q.p .. from .. ':logs', q.p .. to .. ':logs') end
+end
+
+local function retire(q, id)
+  local older = load(q, id .. '%~')
+  if older then forget(q, id .. '%~', older) end
+  rename(q, id, id .. '%~')
+end
+
+local function revive(q, id)
+  if call('EXISTS', q.p .. id .. '%~') == 0 then return end
+  rename(q, id .. '%~', id)
+  if call('PERSIST', G .. 'i:' .. id) == 0 and call('EXISTS', G .. 'i:' .. id) == 0 then
+    call('SET', G .. 'i:' .. id, '0||' .. q.name .. '|')
+  end
+end
+
 -- thin drops what a bound on the number of kept ones lets go of, a few each time.
 local function thin(q, set, count, field)
   local beyond = call('ZREVRANGE', set, count, count + 9)
@@ -77,6 +106,7 @@ local function shelve(q, id, j, set, fields)
   if not j.job or k.none then
     delKeys(q, id)
     fade(G .. 'i:' .. id, id)
+    if j.job then revive(q, id) end
     return
   end
   call('ZADD', q.p .. set, NOW, id)

@@ -71,6 +71,8 @@ local function sameKey(q, m)
   if j and not j.ours then return duplicate(q, m, first, m.print) end
 end
 
+-- sameID finds the first with the id; else what is still known of one whose window has
+-- passed, of which the new one takes the place.
 local function sameID(q, m)
   local r = record(G .. 'i:' .. m.id)
   if not r then
@@ -80,15 +82,17 @@ local function sameID(q, m)
   r.of = m.id
   local rq, j, here, within = known(r)
   if here or within then return duplicate(rq, m, m.id, r.print) end
-  if j then forget(rq, m.id, j) end
+  if j then return nil, rq, j end
 end
 
 -- sendOne stores a message: 0, or what it is a duplicate of, and how.
 local function sendOne()
   local m = readMessage()
   local q, id = queue(m.queue), m.id
-  local dup = sameID(q, m) or (m.key ~= '' and sameKey(q, m))
+  local dup, oldQueue, old = sameID(q, m)
+  dup = dup or (m.key ~= '' and sameKey(q, m))
   if dup then return dup end
+  if old then retire(oldQueue, id) end
   local key = q.p .. id
   q.added = (q.added or 0) + 1
   local til = NOW + m.window

@@ -39,6 +39,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		select {
 		case <-e.wake:
 		case <-tick.C:
+			if err := e.recount(ctx); err != nil && ctx.Err() == nil {
+				e.log.Warn("what waits here cannot be counted; it is tried again", "error", err)
+			}
 		case <-ctx.Done():
 			return nil
 		}

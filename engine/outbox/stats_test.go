@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine/enginetest"
@@ -53,4 +54,24 @@ func TestStatsWhileAway(t *testing.T) {
 			s.far.set("")
 		})
 	}
+}
+
+// What others put into a queue of the outbox, such as a replay in the local engine
+// itself, is found and forwarded.
+func TestLooksForWhatItHasMissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local := enginetest.NewModel()
+		s := newStand(t, local, outbox.Config{})
+		defer s.stop()
+		s.sent(msg("a"))
+		s.arrive("a")
+		m := msg("b")
+		m.Queue = "outbox-q"
+		if res, err := local.Send(t.Context(), []forebay.Message{m}); err != nil || res[0].Err != nil {
+			t.Fatal(res, err)
+		}
+		time.Sleep(time.Minute)
+		s.arrive("b")
+		s.waits(0)
+	})
 }

@@ -11,7 +11,7 @@ import (
 // lines, no two empty lines in a row. Comments, order and the way in which values are
 // written stay. A file that is formatted stays as it is.
 func Format(src []byte) ([]byte, error) {
-	text := strings.ReplaceAll(strings.TrimPrefix(string(src), "\ufeff"), "\r\n", "\n")
+	text := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(string(src), "\ufeff"))
 	root, problems := tree([]byte(text))
 	if len(problems) > 0 {
 		return nil, problems

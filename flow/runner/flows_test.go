@@ -327,7 +327,7 @@ func TestRunTimeout(t *testing.T) {
 
 // However long a for_each is, what is stored of it and what is on its way stays small.
 func TestLongForEachStaysSmall(t *testing.T) {
-	const items, inFlight = 3000, 50
+	const items, inFlight = 1500, 50
 	bubble(t, func(s *stand) {
 		s.handle("item", func(j *worker.Job) (any, error) {
 			s.mu.Lock()

@@ -22,7 +22,7 @@ import (
 // one after the other without any engine, say; and package flow's own test compares
 // those with the reference. Again: -run RandomFlows, the seed is in the failure.
 func TestRandomFlowsEndAsDecided(t *testing.T) {
-	const flows, restarts = 60, 12
+	const flows, restarts = 40, 10
 	for seed := range uint64(2) {
 		bubble(t, func(s *stand) {
 			r := rand.New(rand.NewPCG(seed, 11))

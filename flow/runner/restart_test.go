@@ -38,11 +38,8 @@ func TestRestartsAtRandomPoints(t *testing.T) {
 		bubble(t, func(s *stand) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			s.path = filepath.Join(s.t.TempDir(), "flows.db")
-			slow := func(*worker.Job) (any, error) {
-				s.mu.Lock()
-				d := time.Duration(r.IntN(400)) * time.Millisecond
-				s.mu.Unlock()
-				time.Sleep(d)
+			slow := func(j *worker.Job) (any, error) {
+				time.Sleep(4 * time.Duration(chance(j.ID)) * time.Millisecond)
 				return nil, nil
 			}
 			when := func(n int) func(j *worker.Job) (any, error) {

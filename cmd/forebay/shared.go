@@ -51,7 +51,7 @@ func (s *server) openShared() (engine.Engine, error) {
 		return nil, err
 	}
 	s.shared = &shared{remote: remote}
-	s.shared.outbox, err = outbox.New(remote, s.local, outbox.Config{Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
+	s.shared.outbox, err = outbox.New(remote, s.local, outbox.Config{Prefix: outboxPrefix, Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
 	if err != nil {
 		return nil, errors.Join(err, remote.Close())
 	}

@@ -115,6 +115,9 @@ func (s *server) work(ctx context.Context) error {
 	if s.settings.Server.Has(config.RoleAPI) {
 		working.Go(func() error { return s.scheduler.Run(ctx) })
 	}
+	for _, a := range s.adoptions() {
+		working.Go(func() error { return a.Run(ctx) })
+	}
 	if s.shared != nil {
 		working.Go(func() error { return s.shared.outbox.Run(ctx) })
 	}

@@ -133,3 +133,41 @@ func doctorOf(t *testing.T, s *server, env []string) string {
 	}
 	return string(out)
 }
+
+// Events that wait when the settings change arrive all the same: those of the time
+// without a shared queue go through it, those of its outbox are written here.
+func TestEventsOfAnEarlierSetting(t *testing.T) {
+	const events = 50
+	queue := sqsServer(t)
+	c := queue.sqsClient()
+	url := queue.makeQueue(c, "app-events", nil)
+	database := pgtest.Database(t)
+	db := connect(t, database)
+
+	// Without a queue, and with a database that is away: they wait here.
+	s := newServer(t, "DATABASE_URL=postgres://nobody:x@127.0.0.1:1/none?connect_timeout=1")
+	s.start()
+	postEvents(t, s, 0, events)
+	s.terminate(30 * time.Second)
+	s.env = append(queue.awsEnv(), "AWS_SQS_QUEUE_URL="+url, "DATABASE_URL="+database)
+	s.start()
+	all := func(n int) func() bool {
+		return func() bool { return db.count(`SELECT count(DISTINCT event_id) FROM events`) == n }
+	}
+	if !eventually(t, time.Minute, all(events)) {
+		t.Fatalf("%d of %d events are written", db.count(`SELECT count(*) FROM events`), events)
+	}
+
+	// With a queue that is away: they wait in the outbox.
+	queue.kill()
+	postEvents(t, s, events, events)
+	s.terminate(30 * time.Second)
+	s.env = []string{"DATABASE_URL=" + database}
+	s.start()
+	if !eventually(t, time.Minute, all(2*events)) {
+		t.Fatalf("%d of %d events are written", db.count(`SELECT count(*) FROM events`), 2*events)
+	}
+	if n := db.count(`SELECT count(*) FROM events`); n != 2*events {
+		t.Errorf("%d rows for %d events", n, 2*events)
+	}
+}

@@ -33,6 +33,7 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
 			env.Setenv("TZ", "UTC")
+			env.Setenv("FOREBAY_SQSAPI_LISTEN", "off") // its default port is one for all tests
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
@@ -169,7 +170,7 @@ func start(t *testing.T, dir string, args ...string) *process {
 	p := &process{dir: dir}
 	p.cmd = exec.Command("forebay", append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...)
 	p.cmd.Stderr = &p.log
-	p.cmd.Env = append(os.Environ(), "PORT=", "DATABASE_URL=")
+	p.cmd.Env = append(os.Environ(), "PORT=", "DATABASE_URL=", "FOREBAY_SQSAPI_LISTEN=off")
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

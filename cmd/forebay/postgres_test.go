@@ -91,7 +91,7 @@ func foreign(t *testing.T, url string) {
 	if _, err := conn.Exec(t.Context(), "CREATE TABLE events (id int)"); err != nil {
 		t.Fatal(err)
 	}
-	out := refused(t, exec.Command("forebay", "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--set", "sink.url="+url))
+	out := refused(t, exec.Command("forebay", "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--sqs-listen", "off", "--set", "sink.url="+url))
 	if !strings.Contains(out, "events") || strings.Count(out, "\n") > 2 {
 		t.Errorf("%s", out)
 	}

@@ -238,7 +238,7 @@ func TestNewerDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := content(t, path)
-		out := refused(t, exec.Command("forebay", "serve", "--data", dir, "--listen", "127.0.0.1:0"))
+		out := refused(t, exec.Command("forebay", "serve", "--data", dir, "--listen", "127.0.0.1:0", "--sqs-listen", "off"))
 		if !strings.Contains(out, "newer") && !strings.Contains(out, "4711") {
 			t.Errorf("%s: %s", name, out)
 		}
@@ -274,7 +274,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	if err := errors.Join(os.Chmod(base, 0o755), os.WriteFile(program, content(t, self), 0o755), os.Mkdir(dir, 0o555)); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "serve", "--data", dir, "--listen", "127.0.0.1:0")
+	cmd := exec.Command(program, "serve", "--data", dir, "--listen", "127.0.0.1:0", "--sqs-listen", "off")
 	cmd.Dir = base
 	if os.Getuid() == 0 {
 		const nobody = 65534

@@ -94,3 +94,10 @@ func (k *kicked) close() error {
 	close(k.closed)
 	return nil
 }
+
+// Waits tells whether a receive waits for a queue, and the reader knows of it.
+func (e *Engine) Waits(queue string) bool {
+	e.waits.mu.Lock()
+	defer e.waits.mu.Unlock()
+	return e.waits.reading[queue] && e.waits.queues[queue] != nil
+}

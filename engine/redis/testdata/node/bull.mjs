@@ -70,6 +70,7 @@ const commands = {
   async retry ({ queue: q, id }) { await (await queue(q).getJob(id)).retry(); return {} },
   async obliterate ({ queue: q }) { await queue(q).obliterate({ force: true }); return {} },
   async global ({ queue: q, concurrency }) { await queue(q).setGlobalConcurrency(concurrency); return {} },
+  async rate ({ queue: q, max, duration }) { await queue(q).setGlobalRateLimit(max, duration); return {} },
   async events ({ queue: q }) {
     const ev = new QueueEvents(q, { connection, prefix, lastEventId: '0-0' })
     for (const what of ['added', 'waiting', 'active', 'completed', 'failed', 'delayed', 'progress', 'stalled', 'removed', 'deduplicated', 'duplicated', 'retries-exhausted', 'paused', 'resumed']) {

@@ -8,7 +8,7 @@ FUZZTIME ?= 60s
 TAGS    := nodynamic
 
 .DEFAULT_GOAL := help
-.PHONY: help build run setup check test e2e fuzz bench clean
+.PHONY: help build run setup check test e2e fuzz soak bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ e2e: build ## the end-to-end suite only: the real binary, PostgreSQL and the SDK
 
 fuzz: ## fuzz each decoder for FUZZTIME (60s)
 	FUZZTIME=$(FUZZTIME) bash test/run.sh fuzz
+
+soak: ## tamper with the network before SQS for SOAKTIME seconds (600)
+	bash test/run.sh soak
 
 bench: build ## compare with bare baselines in one run; prints ratios, writes nothing
 	$(GO) run ./bench/run

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=1 # the race detector needs it; the product is built without
 # A count, not a time: go test -fuzz can fail when its time runs out in the middle of a run.
 fuzztime=${FUZZTIME:-5000x}
+soaktime=${SOAKTIME:-600} # seconds
 
 say() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
 
@@ -47,6 +48,18 @@ e2e() {
   go test -tags e2e -json -count=1 -timeout 20m ./test/e2e | go run ./test/report e2e
 }
 
+# Producers and consumers on SQS over a network that resets, loses, stalls and lies, with
+# a new seed each time (printed). Each run goes through hours of a clock that is not real.
+soak() {
+  say "tampering with SQS for $soaktime s"
+  local until=$((SECONDS + soaktime)) runs=0
+  while [ $SECONDS -lt $until ]; do
+    go test -race -count=1 -v -run 'TestTampering' ./engine/sqs >"$log" 2>&1 || { cat "$log"; exit 1; }
+    runs=$((runs + 1))
+  done
+  echo "soak: $runs runs passed, 0 failed"
+}
+
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -54,6 +67,7 @@ case "${1:-all}" in
   check) static; race ;;
   fuzz)  fuzz ;;
   e2e)   bash test/setup.sh; e2e ;;
+  soak)  soak ;;
   all)   bash test/setup.sh; static; race; fuzz; e2e; say "all suites passed" ;;
-  *) echo "usage: test/run.sh check|fuzz|e2e|all" >&2; exit 2 ;;
+  *) echo "usage: test/run.sh check|fuzz|e2e|soak|all" >&2; exit 2 ;;
 esac

@@ -162,6 +162,9 @@ func (t *turn) settle() {
 		}
 	}
 	t.finish()
+	if t.r.State.Final() {
+		t.r.Paused = false
+	}
 }
 
 // look lets a step do what it can do now.

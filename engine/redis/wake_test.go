@@ -19,8 +19,10 @@ func waiting(t testing.TB, s *redistest.Server, e *redis.Engine, queue string) <
 	t.Helper()
 	got := make(chan []forebay.Delivery, 1)
 	go func() {
-		// Shorter than the time after which it, or its reader, would look by itself.
-		ds, err := e.Receive(context.Background(), engine.Receive{Queue: queue, Max: 1, Wait: 8 * time.Second})
+		// Ends before it, or its reader, would look by itself, and without a last look.
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
+		defer cancel()
+		ds, err := e.Receive(ctx, engine.Receive{Queue: queue, Max: 1, Wait: time.Minute})
 		if err != nil {
 			t.Errorf("receive of %s: %v", queue, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow"
-	"github.com/forebayhq/forebay/worker"
 )
 
 // A run of which one job at a time is on its way needs no document: all that is known
@@ -75,7 +74,7 @@ func (r *Runner) take(run string) *chained {
 
 // chain lets the next step ride with the verdict of a step; false: an advance is
 // needed, which is told the state from before, if that is known.
-func (r *Runner) chain(j *worker.Job, run string, e flow.Event, s *forebay.Settlement) (before *flow.Run, ok bool) {
+func (r *Runner) chain(j *forebay.Delivery, run string, e flow.Event, s *forebay.Settlement) (before *flow.Run, ok bool) {
 	c := r.take(run)
 	if c == nil {
 		return nil, false

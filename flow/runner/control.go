@@ -51,7 +51,7 @@ func (r *Runner) handleWait(j *worker.Job) ([]byte, error) {
 		case forebay.Release, forebay.Retry:
 			return s
 		}
-		return r.follow(j, run, *e, s)
+		return r.follow(&j.Delivery, run, *e, s)
 	})
 	return result, nil
 }

@@ -147,3 +147,26 @@ func TestRunFindsWhatNobodyTold(t *testing.T) {
 		}
 	})
 }
+
+// Who settles without a worker, as the API does for those who pull, lets the run go
+// on at once too.
+func TestFollowForThoseWhoPull(t *testing.T) {
+	bubble(t, func(s *stand) {
+		s.open()
+		s.put("flow: f\nsteps:\n  a: {use: a, queue: pulled}\n  b: {use: a, needs: a, queue: pulled}\n")
+		s.start("f", "x", `{}`)
+		for _, step := range []string{"x/a", "x/b"} {
+			s.wait(time.Second)
+			ds, err := s.broker.Receive(s.t.Context(), engine.Receive{Queue: "pulled", Max: 1})
+			if err != nil || len(ds) != 1 || ds[0].ID != step {
+				s.t.Fatalf("pulled %v, want %s: %v", ds, step, err)
+			}
+			verdict := s.runner.Follow(ds[0], s.broker.DecideJob(ds[0], []byte(`1`), nil))
+			if errs, err := s.broker.Settle(s.t.Context(), []forebay.Settlement{verdict}); err != nil || errs[0] != nil {
+				s.t.Fatal(err, errs)
+			}
+		}
+		s.wait(time.Second)
+		s.want("x", "completed a:completed b:completed")
+	})
+}

@@ -131,7 +131,7 @@ func (r *Runner) verdict(j *worker.Job, s *state) ([]byte, error) {
 	r.forgetInput(s.ID)
 	if p := parentOf(&j.Message); p != nil {
 		e := *parentEvent(&j.Message)
-		j.Follow(func(set forebay.Settlement) forebay.Settlement { return r.follow(j, p.Run, e, set) })
+		j.Follow(func(set forebay.Settlement) forebay.Settlement { return r.follow(&j.Delivery, p.Run, e, set) })
 	}
 	if s.State == flow.RunCompleted {
 		return s.Output, nil

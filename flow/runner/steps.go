@@ -19,15 +19,23 @@ const codeSkipped = "skipped"
 // steps needs it; without, runs go on all the same, but late.
 func (r *Runner) Steps(h worker.JobHandler) worker.JobHandler {
 	return worker.JobFunc(func(ctx context.Context, j *worker.Job) ([]byte, error) {
-		if run, e := eventOf(&j.Message); e != nil {
-			j.Follow(func(s forebay.Settlement) forebay.Settlement { return r.follow(j, run, *e, s) })
-		}
+		j.Follow(func(s forebay.Settlement) forebay.Settlement { return r.Follow(j.Delivery, s) })
 		return h.HandleJob(ctx, j)
 	})
 }
 
+// Follow adds to the verdict on a step's job what lets its run go on, for whoever
+// settles without a worker: call it with what broker.Decide or DecideJob gave, and
+// settle with what it gives. Verdicts on other messages pass unchanged.
+func (r *Runner) Follow(d forebay.Delivery, s forebay.Settlement) forebay.Settlement {
+	if run, e := eventOf(&d.Message); e != nil {
+		return r.follow(&d, run, *e, s)
+	}
+	return s
+}
+
 // follow adds to a verdict that lasts the advance of its run.
-func (r *Runner) follow(j *worker.Job, run string, e flow.Event, s forebay.Settlement) forebay.Settlement {
+func (r *Runner) follow(j *forebay.Delivery, run string, e flow.Event, s forebay.Settlement) forebay.Settlement {
 	switch s.Verdict {
 	case forebay.Ack:
 		e.Type = flow.EventCompleted

@@ -35,8 +35,7 @@
 //
 //   - It does not list jobs (engine.JobLister), nor tell bytes (engine.Sizer), nor act on
 //     void receipts (engine.Late) or look at messages without a hand-out (engine.Peeker).
-//   - A job of a BullMQ job scheduler (field rjk) is worked, but the next run of its
-//     schedule is made by Node workers only; with none, the schedule ends.
+//   - It makes the next run of a BullMQ job scheduler, but no scheduler: Node clients do.
 //   - It tells no metrics of BullMQ, and no name by which getWorkers would list it.
 //   - History has what this engine did; what a Node worker does is in BullMQ's events.
 //   - Cancelling a job in a long wait list walks the list (LREM), as BullMQ does.

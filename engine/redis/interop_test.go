@@ -419,3 +419,31 @@ func TestNodeConcurrency(t *testing.T) {
 		}
 	})
 }
+
+// Whoever picks up a run of a job scheduler makes the next, else the schedule would end.
+func TestNodeSchedulers(t *testing.T) {
+	versions(t, func(p *pair) {
+		for name, repeat := range map[string]args{
+			"every": {"every": 400, "limit": 3}, "cron": {"pattern": "* * * * * *", "limit": 3},
+		} {
+			p.n.do("scheduler", args{"queue": "q", "id": name, "repeat": repeat, "template": args{"name": name, "data": args{"of": name}}})
+			seen := make(map[string]bool)
+			for range 3 {
+				ds := p.take(1)
+				if len(ds) != 1 || ds[0].Kind != name || string(ds[0].Payload) != `{"of":"`+name+`"}` || seen[ds[0].ID] {
+					p.t.Fatalf("of scheduler %s came %+v, after %v", name, ds, seen)
+				}
+				seen[ds[0].ID] = true
+				p.settle(ds[0], forebay.Ack, "")
+			}
+			if ds, err := p.e.Receive(p.t.Context(), engine.Receive{Queue: "q", Max: 1, Wait: 2 * time.Second}); err != nil || len(ds) > 0 {
+				p.t.Fatalf("beyond the limit of scheduler %s came %+v, %v", name, ds, err)
+			}
+		}
+		// Half of the runs by each side: the schedule goes on.
+		p.n.do("scheduler", args{"queue": "q", "id": "both", "repeat": args{"every": 300}, "template": args{"name": "both"}})
+		p.settle(p.take(1)[0], forebay.Ack, "")
+		p.n.do("work", args{"queue": "q", "opts": args{}})
+		p.n.event("it ended two", func(args) bool { return len(p.n.told("ended")) >= 2 })
+	})
+}

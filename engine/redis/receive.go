@@ -90,7 +90,7 @@ func (e *Engine) rest(ctx context.Context, w *waiter, most time.Duration) error 
 	return nil
 }
 
-// claim asks once. next is in how long the queue may have something by time alone; 0:
+// claim asks once, and lets schedules go on of which it has got a run. next is in how long the queue may have something by time alone; 0:
 // never. The caller's context does not bound it: what it leases must be known.
 func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Duration, err error) {
 	token := e.instance + "." + strconv.FormatInt(e.calls.Add(1), 36)
@@ -102,8 +102,18 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	until := atMillis(v.now).Add(r.Lease)
 	ds = make([]forebay.Delivery, len(v.out))
 	for i, one := range v.out {
-		ds[i] = delivery(r.Queue, until, list(one))
+		f := list(one)
+		ds[i] = delivery(r.Queue, until, f)
+		if scheduler := text(f[12]); scheduler != "" {
+			if err := e.goOn(r.Queue, scheduler, text(f[0])); forebay.CodeOf(err) == forebay.CodeUnavailable {
+				// Given back, so that whoever takes it tries again: else the schedule ends. A
+				// pattern that cannot be read is no reason not to work this run.
+				e.giveBack(ds[i : i+1])
+				ds[i].Receipt = ""
+			}
+		}
 	}
+	ds = slices.DeleteFunc(ds, func(d forebay.Delivery) bool { return d.Receipt == "" })
 	if !r.Kept {
 		e.held.add(ds, r.Lease)
 	}

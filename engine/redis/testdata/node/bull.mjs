@@ -71,6 +71,8 @@ const commands = {
   async obliterate ({ queue: q }) { await queue(q).obliterate({ force: true }); return {} },
   async global ({ queue: q, concurrency }) { await queue(q).setGlobalConcurrency(concurrency); return {} },
   async rate ({ queue: q, max, duration }) { await queue(q).setGlobalRateLimit(max, duration); return {} },
+  async scheduler ({ queue: q, id, repeat, template }) { return { id: (await queue(q).upsertJobScheduler(id, repeat, template)).id } },
+  async schedulers ({ queue: q }) { return { all: await queue(q).getJobSchedulers() } },
   async events ({ queue: q }) {
     const ev = new QueueEvents(q, { connection, prefix, lastEventId: '0-0' })
     for (const what of ['added', 'waiting', 'active', 'completed', 'failed', 'delayed', 'progress', 'stalled', 'removed', 'deduplicated', 'duplicated', 'retries-exhausted', 'paused', 'resumed']) {

@@ -13,7 +13,7 @@ const (
 	MaxSteps        = 300
 	MaxNeeds        = 100
 	MaxCases        = 50
-	MaxNameBytes    = 64 // of a flow
+	MaxNameBytes    = 56 // of a flow; it is part of a tag
 	MaxStepBytes    = 32 // of a step's id
 	MaxRunBytes     = 48 // of a run's id, that of a sub-flow not counted
 	MaxExprBytes    = 4 << 10

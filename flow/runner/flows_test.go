@@ -364,3 +364,24 @@ func TestLongForEachStaysSmall(t *testing.T) {
 		}
 	})
 }
+
+// The longest names and the oddest texts that a file may have can be run.
+func TestLongestNames(t *testing.T) {
+	bubble(t, func(s *stand) {
+		s.handleOK("x")
+		s.open()
+		name := strings.Repeat("n", flow.MaxNameBytes)
+		step := strings.Repeat("s", flow.MaxStepBytes)
+		s.put(fmt.Sprintf("flow: %s\nsteps:\n  %s: {use: x}\n  end: {needs: %s, dead_letter: \"no\\nway\"}\n", name, step, step))
+		run := strings.Repeat("r", flow.MaxRunBytes)
+		s.start(name, run, `{}`)
+		s.wait(time.Second)
+		s.want(run, "failed "+step+":completed end:failed")
+		if j := s.job(run + "/end"); j.State != forebay.StateDead || j.Cause.Message != "no way" {
+			t.Errorf("the dead letter is %s: %+v", j.State, j.Cause)
+		}
+		if why := s.get(run).Failure; why.Code != "dead_letter" || why.Step != "end" {
+			t.Errorf("the run failed with %+v", why)
+		}
+	})
+}

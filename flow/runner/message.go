@@ -3,6 +3,7 @@ package runner
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -102,7 +103,7 @@ func (r *Runner) control(m *forebay.Message, s *state, d *flow.Send, now time.Ti
 		due(KindWait)
 	case flow.KindDead:
 		m.Queue, m.Kind = r.cfg.Queue, KindDead
-		m.Headers["flow-reason"] = d.Reason
+		m.Headers["flow-reason"] = strings.Join(strings.Fields(d.Reason), " ") // headers are one line
 	case flow.KindEmit:
 		m.Job = nil
 		if d.Queue == "" {

@@ -315,6 +315,9 @@ func (s *server) checks(edge *ingest.Edge) []api.Check {
 	if s.sink != nil {
 		all = append(all, api.Check{Name: "sink", Run: s.checkSink, Optional: true})
 	}
+	if s.shared != nil {
+		all = append(all, api.Check{Name: "shared queue", Run: s.shared.check, Optional: true})
+	}
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/outbox"
@@ -39,6 +40,17 @@ func openSQS(s *config.Settings, cfg sqs.Config) (*sqs.Engine, error) {
 type shared struct {
 	remote *sqs.Engine
 	outbox *outbox.Engine
+}
+
+// check tells whether the remote queue takes messages, without asking it.
+func (s *shared) check(context.Context) error {
+	backlog, _ := s.outbox.Backlog()
+	for _, b := range backlog {
+		if b.Away {
+			return forebay.Errorf(forebay.CodeUnavailable, "", "out of reach; %d messages wait in the outbox", b.Messages)
+		}
+	}
+	return nil
 }
 
 // openShared puts the queue that servers share, if there is one, beside this server's own.

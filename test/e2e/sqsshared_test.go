@@ -65,6 +65,14 @@ func TestEventsOverSharedQueue(t *testing.T) {
 	if !edge.ready() {
 		t.Error("the edge says that it is not ready while the queue is away")
 	}
+	for path, want := range map[string]string{
+		"/readyz":  `"name":"shared queue","ok":false,"optional":true`,
+		"/metrics": `forebay_outbox_messages{queue="events"} 500`,
+	} {
+		if _, body, err := get(t.Context(), edge.url+path); err != nil || !strings.Contains(string(body), want) {
+			t.Errorf("%s does not tell %s while the queue is away: %v\n%s", path, want, err, body)
+		}
+	}
 	first.kill()
 	queue.start()
 	postEvents(t, edge, before+during, after)

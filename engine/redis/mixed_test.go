@@ -111,17 +111,7 @@ func TestMixedFleetIsKilledAtRandom(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	url := s.URL(0)
 	p := &pair{t: t, s: s, e: mustOpen(t, redis.Config{URL: url}), n: startNode(t, s.Addr(), "6", "bull")}
-	var ours []forebay.Message
-	for i := range total / 2 {
-		ours = append(ours, jobOf(fmt.Sprint("go", i), nil))
-	}
-	p.send(ours...)
-	var theirs []args
-	for range total / 2 {
-		theirs = append(theirs, args{"name": "x", "data": args{"ms": 3}})
-	}
-	ids := p.n.do("bulk", args{"queue": "q", "jobs": theirs})["ids"].([]any)
-
+	all := p.fillBoth(total)
 	var mu sync.Mutex
 	byGo := make(map[string]int)
 	said := func(line string) {
@@ -158,13 +148,6 @@ func TestMixedFleetIsKilledAtRandom(t *testing.T) {
 	killGo, n := goWorker(t, url, said), startNode(t, s.Addr(), "6", "bull")
 	defer killGo()
 	n.do("work", work)
-	all := make([]string, 0, total)
-	for _, m := range ours {
-		all = append(all, m.ID)
-	}
-	for _, id := range ids {
-		all = append(all, "q:"+id.(string))
-	}
 	p.allCompleted(all, 90*time.Second)
 	noOverlap(n)
 	for _, id := range n.told("ended") {
@@ -182,6 +165,23 @@ func TestMixedFleetIsKilledAtRandom(t *testing.T) {
 		}
 	}
 	t.Logf("Go ended %d jobs, Node %d", len(byGo), len(byNode))
+}
+
+// fillBoth adds jobs, half of them by each side, and gives their ids.
+func (p *pair) fillBoth(total int) (all []string) {
+	p.t.Helper()
+	var ours []forebay.Message
+	var theirs []args
+	for i := range total / 2 {
+		ours = append(ours, jobOf(fmt.Sprint("go", i), nil))
+		theirs = append(theirs, args{"name": "x", "data": args{"ms": 3}})
+		all = append(all, ours[i].ID)
+	}
+	p.send(ours...)
+	for _, id := range p.n.do("bulk", args{"queue": "q", "jobs": theirs})["ids"].([]any) {
+		all = append(all, "q:"+id.(string))
+	}
+	return all
 }
 
 // allCompleted waits until all jobs are completed, and holds the queue empty then.

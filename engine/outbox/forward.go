@@ -166,7 +166,7 @@ func (e *Engine) noBytes() {
 			return
 		}
 	}
-	e.bytes = 0
+	e.bytes, e.full = 0, false
 }
 
 // pass sends messages to the remote engine and ends them here. Its error says that the

@@ -68,6 +68,7 @@ type Engine struct {
 	mu     sync.Mutex // guards those below
 	queues map[string]*queue
 	bytes  int64                         // that wait locally, about
+	full   bool                          // a message was refused for that, and nothing has left since
 	told   map[string]forebay.QueueStats // what the remote engine said last, by queue
 	held   held
 }

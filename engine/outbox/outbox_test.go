@@ -103,8 +103,14 @@ func TestBudget(t *testing.T) {
 		if full == 0 || len(kept) < 5 {
 			t.Fatalf("%d were kept, %d refused", len(kept), full)
 		}
+		if err := s.box.Check(t.Context()); forebay.CodeOf(err) != forebay.CodeFull {
+			t.Errorf("messages are refused, and readiness tells %v", err)
+		}
 		s.far.set("")
 		time.Sleep(time.Minute)
+		if err := s.box.Check(t.Context()); err != nil {
+			t.Errorf("there is room again, and readiness tells %v", err)
+		}
 		s.arrive(kept...)
 		s.sent(msg("again"))
 		s.arrive("again")

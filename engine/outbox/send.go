@@ -125,6 +125,7 @@ func (e *Engine) keep(ctx context.Context, q *queue, msgs []forebay.Message, at 
 			results[i] = forebay.SendResult{ID: msgs[i].ID, Err: forebay.Errorf(forebay.CodeUnavailable, "outbox",
 				"the remote engine is away, and jobs do not wait here")}
 		case e.bytes+size+n > e.cfg.Budget:
+			e.full = true
 			results[i] = forebay.SendResult{ID: msgs[i].ID, Err: forebay.Errorf(forebay.CodeFull, "outbox",
 				"the remote engine is away, and the %d bytes that may wait here are used up", e.cfg.Budget)}
 		default:
@@ -155,7 +156,7 @@ func (e *Engine) forget(q *queue, n, bytes int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q.waiting = max(0, q.waiting-n)
-	e.bytes = max(0, e.bytes-bytes)
+	e.bytes, e.full = max(0, e.bytes-bytes), false
 }
 
 // forLocal is a message as the local engine keeps it.

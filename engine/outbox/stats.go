@@ -92,7 +92,7 @@ func (e *Engine) Backlog() (queues []Backlog, bytes int64) {
 // Check tells whether messages can be stored durably now: here, if not remotely.
 func (e *Engine) Check(ctx context.Context) error {
 	e.mu.Lock()
-	full := e.bytes >= e.cfg.Budget
+	full := e.full || e.bytes >= e.cfg.Budget
 	e.mu.Unlock()
 	if full {
 		return forebay.Errorf(forebay.CodeFull, "outbox", "the remote engine is away, and the %d bytes that may wait here are used up", e.cfg.Budget)

@@ -43,9 +43,10 @@ type Config struct {
 	// Unsigned lets requests without a signature in, with all rights, where they come
 	// from a program on this machine: from a loopback address, with no header that
 	// tells of a proxy on the way or of a web page as the sender. SDKs sign always; so
-	// as long as no access key was ever added, a signature with any key (test/test) is
-	// not looked at, and the same holds for the request as if it had none. Once there
-	// is a key, a signed request needs a good signature, from this machine too.
+	// a signature with any key (test/test) is not looked at, and the same holds for the
+	// request as if it had none. All this ends with the first access key: a proxy on this
+	// machine that adds no header (the default of many) makes everybody look local, so
+	// from then on every request needs a good signature, from this machine too.
 	// false: every request needs a good signature.
 	Unsigned bool
 

@@ -51,11 +51,6 @@ type Claim struct {
 	presigned                 bool
 }
 
-// Signed tells whether a request brings a signature, of whatever kind.
-func Signed(r *http.Request) bool {
-	return r.Header.Get("Authorization") != "" || presigned(r) || oldSignature(r)
-}
-
 func presigned(r *http.Request) bool {
 	return strings.Contains(r.URL.RawQuery, "X-Amz-Signature=") || strings.Contains(r.URL.RawQuery, "X-Amz-Credential=")
 }

@@ -17,6 +17,9 @@ func (s *server) banner(p *program) {
 		dir = s.settings.Data.Dir
 	}
 	if url := s.sqsURL(); url != "" {
+		if s.sqsUnsigned() {
+			url += ", unsigned requests of this machine are let in (no access keys)"
+		}
 		line("sqs", url)
 	}
 	line("queue", fmt.Sprintf("SQLite in %s, durability %s", dir, s.settings.Data.Durability))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/dustin/go-humanize"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine/sqs"
 	"github.com/forebayhq/forebay/event"
 )
@@ -42,7 +43,7 @@ func (d *doctor) shared(ctx context.Context) []finding {
 		err = fmt.Errorf("it tells nothing of %s", url)
 	}
 	if err != nil {
-		return []finding{fail(name, "check sqs.url (AWS_SQS_QUEUE_URL), the region, and what the role may do; events are kept in the outbox meanwhile", err)}
+		return []finding{fail(name, sqsHint(err), err)}
 	}
 	q := stats[0]
 	all := []finding{ok(name, "%s: %s waiting, %s in flight, %s delayed", url, humanize.Comma(q.Waiting), humanize.Comma(q.Active), humanize.Comma(q.Delayed))}
@@ -58,6 +59,14 @@ func (d *doctor) shared(ctx context.Context) []finding {
 			"events of a queue that servers share are written to a file of this one"))
 	}
 	return append(all, d.sqsCost(ctx))
+}
+
+// sqsHint tells what to do about a queue that cannot be read, and what becomes of events.
+func sqsHint(err error) string {
+	if forebay.CodeOf(err) == forebay.CodeNotFound {
+		return "make the queue, or correct sqs.url (AWS_SQS_QUEUE_URL); events are refused with 503 meanwhile"
+	}
+	return "check sqs.url (AWS_SQS_QUEUE_URL), the region, and what the role may do; events are kept in the outbox meanwhile"
 }
 
 // sqsCost tells what a message takes, as the running server has measured it.

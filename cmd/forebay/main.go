@@ -29,7 +29,7 @@ type commands struct {
 
 	Serve   serveCmd   `cmd:"" group:"server" help:"Run the server until SIGTERM."`
 	Demo    demoCmd    `cmd:"" group:"server" help:"Run a server, send sample traffic through it and show what happens."`
-	Doctor  doctorCmd  `cmd:"" group:"server" help:"Check the data folder, disk, clock, port, database and keys."`
+	Doctor  doctorCmd  `cmd:"" group:"server" help:"Check the data folder, disk, clock, port, database, keys and the queue on SQS."`
 	Bench   benchCmd   `cmd:"" group:"server" help:"Measure this machine."`
 	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`

@@ -50,7 +50,7 @@ func (c *serveCmd) Run(p *program) error {
 	if terminal {
 		s.banner(p)
 	}
-	log.Info("serving", "url", s.file.URL, "sqs", s.sqsURL(), "sink", s.sinkName(), "data", settings.Data.Dir,
+	log.Info("serving", "url", s.file.URL, "sqs", s.sqsURL(), "sqsUnsigned", s.sqsUnsigned(), "sink", s.sinkName(), "data", settings.Data.Dir,
 		"durability", settings.Data.Durability, "version", built().Version)
 	return s.run(signals)
 }

@@ -175,3 +175,6 @@ func (s *server) sqsURL() string {
 	}
 	return localURL(s.sqs.listener.Addr())
 }
+
+// sqsUnsigned tells whether the endpoint lets programs of this machine in unsigned.
+func (s *server) sqsUnsigned() bool { return s.sqs.keys != nil && s.sqs.keys.Empty() }

@@ -103,6 +103,7 @@ func TestBudget(t *testing.T) {
 		if full == 0 || len(kept) < 5 {
 			t.Fatalf("%d were kept, %d refused", len(kept), full)
 		}
+		time.Sleep(time.Minute) // forwarding is tried meanwhile
 		if err := s.box.Check(t.Context()); forebay.CodeOf(err) != forebay.CodeFull {
 			t.Errorf("messages are refused, and readiness tells %v", err)
 		}

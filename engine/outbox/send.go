@@ -156,7 +156,7 @@ func (e *Engine) forget(q *queue, n, bytes int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q.waiting = max(0, q.waiting-n)
-	e.bytes, e.full = max(0, e.bytes-bytes), false
+	e.bytes, e.full = max(0, e.bytes-bytes), e.full && bytes == 0
 }
 
 // forLocal is a message as the local engine keeps it.

@@ -64,7 +64,7 @@ func (d *doctor) shared(ctx context.Context) []finding {
 // sqsHint tells what to do about a queue that cannot be read, and what becomes of events.
 func sqsHint(err error) string {
 	if forebay.CodeOf(err) == forebay.CodeNotFound {
-		return "make the queue, or correct sqs.url (AWS_SQS_QUEUE_URL); events are refused with 503 meanwhile"
+		return "make the queue, or correct sqs.url (AWS_SQS_QUEUE_URL); events are kept in the outbox meanwhile"
 	}
 	return "check sqs.url (AWS_SQS_QUEUE_URL), the region, and what the role may do; events are kept in the outbox meanwhile"
 }

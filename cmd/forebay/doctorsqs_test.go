@@ -9,11 +9,11 @@ import (
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 )
 
-// A queue that does not exist is no outage: events do not wait for it.
+// Whatever is wrong with the queue, the doctor says what to do; events wait.
 func TestDoctorTellsWhatBecomesOfEvents(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-	for code, want := range map[string]string{"QueueDoesNotExist": "refused with 503", "AccessDenied": "kept in the outbox"} {
+	for code, want := range map[string]string{"QueueDoesNotExist": "make the queue", "AccessDenied": "what the role may do"} {
 		far := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = w.Write([]byte(`{"__type":"com.amazonaws.sqs#` + code + `","message":"no"}`))

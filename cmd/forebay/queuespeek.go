@@ -43,7 +43,7 @@ func (c *queuesPeekCmd) Run(ctx context.Context, p *program) error {
 	}
 	return p.print(all, func(w io.Writer) {
 		if len(all) == 0 {
-			fmt.Fprintf(w, "nothing waits in %s\n", c.Queue)
+			fmt.Fprintf(w, "nothing waits in %s (forebay queues lists those that there are)\n", c.Queue)
 			return
 		}
 		fmt.Fprintln(w, "id\tkind\twhere\tuntil\tdeliveries\tsent\tpayload")

@@ -34,7 +34,13 @@ type sqsParts struct {
 // has it: a second server on a machine is no mistake. An address that was asked for does not.
 func (s *server) openSQSPort() error {
 	addr := s.settings.SQSAPI.Listen
-	if addr == config.Off || !s.settings.Server.Has(config.RoleAPI) {
+	if addr == config.Off {
+		return nil
+	}
+	if !s.settings.Server.Has(config.RoleAPI) {
+		if s.settings.Given("sqsApi.listen") {
+			s.log.Warn("SQS is not spoken: it belongs to the role api, which this server has not", "address", addr)
+		}
 		return nil
 	}
 	live, err := hasAccessKeys(s.path(accessKeysFile))

@@ -201,7 +201,7 @@ func (e *Engine) pass(ctx context.Context, q *queue, ds []forebay.Delivery) erro
 		switch {
 		case one == nil:
 			size += sizeOf(&d.Message)
-		case whole != nil || away(one) || forebay.CodeOf(one) == forebay.CodeNotFound:
+		case whole != nil || away(one):
 			err = one
 			ss[i].Verdict = forebay.Release
 		default: // it will never take this one

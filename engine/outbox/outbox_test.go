@@ -49,7 +49,7 @@ func mustOpen(t testing.TB) engine.Engine {
 }
 
 func TestOutage(t *testing.T) {
-	for _, mode := range []string{"hangs", "refuses", "items"} {
+	for _, mode := range []string{"hangs", "refuses", "has no such queue", "items"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -123,6 +123,8 @@ func away(err error) bool {
 	switch forebay.CodeOf(err) {
 	case forebay.CodeUnavailable, forebay.CodeLimited, forebay.CodeUnauthorized, forebay.CodeFull:
 		return true
+	case forebay.CodeNotFound: // a queue that is not there may be made
+		return true
 	case forebay.CodeInternal: // an ended deadline of ours has no code
 		return true
 	}

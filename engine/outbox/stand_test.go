@@ -37,6 +37,8 @@ func (f *far) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendR
 		return nil, ctx.Err()
 	case "refuses":
 		return nil, away
+	case "has no such queue":
+		return nil, forebay.Errorf(forebay.CodeNotFound, "far", "no such queue")
 	case "items":
 		res := make([]forebay.SendResult, len(msgs))
 		for i := range res {

@@ -49,7 +49,7 @@ func checkName(name string) error {
 }
 
 func badName() error {
-	return invalidValue("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length")
+	return invalidValue("Can only include alphanumeric characters, hyphens, or underscores. 1 to 80 in length. A name may end in .fifo where FifoQueue is true.")
 }
 
 func isWord(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }

@@ -17,7 +17,7 @@ import (
 
 var (
 	modelSeed = flag.Uint64("flow.seed", 0, "seed of the one graph that the model test looks at; 0: many")
-	modelRuns = flag.Int("flow.graphs", 10_000, "graphs of the model test")
+	modelRuns = flag.Int("flow.graphs", 2_000, "graphs of the model test")
 )
 
 // TestRunsAreAsTheReferenceSays: random graphs with random ends of their jobs, which

@@ -32,6 +32,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,6 +80,10 @@ type Harness struct {
 	// Unit is the shortest duration that cases use. 0: one second.
 	Unit time.Duration
 
+	// Only names the topics of cases to run, where an engine does no more than pass calls
+	// on to one that is held to all of them by itself. Empty: all, and the model test.
+	Only []string
+
 	// Cannot names what this kind of engine cannot do, and why.
 	Cannot map[Ability]string
 }
@@ -115,6 +120,8 @@ func Run(t *testing.T, h Harness) {
 		switch {
 		case c.reopens && h.Reopen == nil:
 			continue
+		case len(h.Only) > 0 && !slices.Contains(h.Only, topic(c.name)):
+			continue
 		case c.needs != "" && h.Cannot[c.needs] != "":
 			continue // refusals() asserts the gap instead
 		case h.replaced(c.name):
@@ -133,12 +140,25 @@ func Run(t *testing.T, h Harness) {
 		})
 	}
 	if !h.replaced("model") {
-		t.Run("model", func(t *testing.T) { runModel(t, h) })
+		if len(h.Only) == 0 {
+			t.Run("model", func(t *testing.T) { runModel(t, h) })
+		}
 	}
+}
+
+// topic is what stands before the slash in the name of a case.
+func topic(name string) string {
+	topic, _, _ := strings.Cut(name, "/")
+	return topic
 }
 
 func (h Harness) withDefaults(t testing.TB) Harness {
 	t.Helper()
+	for _, name := range h.Only {
+		if !slices.ContainsFunc(cases(), func(c testCase) bool { return topic(c.name) == name }) {
+			t.Fatalf("enginetest: Harness.Only names the topic %q, which there is not", name)
+		}
+	}
 	if h.Open == nil {
 		t.Fatal("enginetest: Harness.Open is not set")
 	}

@@ -16,11 +16,13 @@ import (
 	shape "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// sqsRecord is what clients were told, to compare with what they see.
+// sqsRecord is what clients were told, to compare with what they see. Messages are told by
+// their ids of SQS: a sending whose answer was lost is repeated by the SDK, and is then
+// two messages with one body.
 type sqsRecord struct {
 	mu      sync.Mutex
 	tick    int                     // grows with each delete that was acknowledged
-	sent    map[string]bool         // bodies whose sending was acknowledged
+	sent    map[string]bool         // ids whose sending was acknowledged
 	deleted map[string]int          // those whose deleting was, and at which tick
 	unsure  map[string]bool         // whose deleting got no answer: it may be done
 	seen    map[string]map[int]bool // receive counts that were told
@@ -70,9 +72,9 @@ func TestEndpointWhileServerIsKilled(t *testing.T) {
 	for _, w := range r.wrong {
 		t.Error(w)
 	}
-	for body := range r.sent {
-		if r.deleted[body] == 0 && !r.unsure[body] {
-			t.Errorf("message %s was sent and is not there (received with counts %v)", body, r.seen[body])
+	for id := range r.sent {
+		if r.deleted[id] == 0 && !r.unsure[id] {
+			t.Errorf("message %s was sent and is not there (received with counts %v)", id, r.seen[id])
 		}
 	}
 	t.Logf("%d messages sent, %d deleted, %d kills", len(r.sent), len(r.deleted), kills)
@@ -91,8 +93,7 @@ func (r *sqsRecord) sendLoop(ctx context.Context, c *sqs.Client, url string, sen
 		}
 		r.mu.Lock()
 		for _, ok := range out.Successful {
-			k, _ := strconv.Atoi(*ok.Id)
-			r.sent[*entries[k].MessageBody] = true
+			r.sent[*ok.MessageId] = true
 		}
 		r.mu.Unlock()
 		progress.Add(int64(len(out.Successful)))
@@ -119,16 +120,16 @@ func (r *sqsRecord) receive(ctx context.Context, c *sqs.Client, url string, leav
 	for i, m := range out.Messages {
 		entries[i] = shape.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle}
 		count, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
-		if at := r.deleted[*m.Body]; at != 0 && at <= begun {
-			r.complain("message %s came again after its deletion was acknowledged", *m.Body)
+		if at := r.deleted[*m.MessageId]; at != 0 && at <= begun {
+			r.complain("message %s came again after its deletion was acknowledged", *m.MessageId)
 		}
-		if r.seen[*m.Body] == nil {
-			r.seen[*m.Body] = map[int]bool{}
+		if r.seen[*m.MessageId] == nil {
+			r.seen[*m.MessageId] = map[int]bool{}
 		}
-		if r.seen[*m.Body][count] {
-			r.complain("message %s says for the second time that it is received for the %dth time", *m.Body, count)
+		if r.seen[*m.MessageId][count] {
+			r.complain("message %s says for the second time that it is received for the %dth time", *m.MessageId, count)
 		}
-		r.seen[*m.Body][count] = true
+		r.seen[*m.MessageId][count] = true
 	}
 	r.mu.Unlock()
 	if leave {
@@ -139,14 +140,14 @@ func (r *sqsRecord) receive(ctx context.Context, c *sqs.Client, url string, leav
 	defer r.mu.Unlock()
 	if err != nil {
 		for _, m := range out.Messages {
-			r.unsure[*m.Body] = true
+			r.unsure[*m.MessageId] = true
 		}
 		return len(out.Messages)
 	}
 	for _, ok := range gone.Successful {
 		i, _ := strconv.Atoi(*ok.Id)
 		r.tick++
-		r.deleted[*out.Messages[i].Body] = r.tick
+		r.deleted[*out.Messages[i].MessageId] = r.tick
 	}
 	return len(out.Messages)
 }

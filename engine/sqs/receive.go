@@ -108,54 +108,86 @@ func count(yes bool) int {
 // leases run.
 const fillTime = 500 * time.Millisecond
 
-// fill polls n and more side by side without a wait, as long as they come back full.
+// fill polls without a wait, n times side by side and more while answers are full, each
+// poll again and again: until there is enough, one comes back with less than it asked
+// for, or the time is over.
 func (e *Engine) fill(ctx context.Context, q *queue, r engine.Receive, n int) ([]forebay.Delivery, error) {
-	var ds []forebay.Delivery
-	for begin := time.Now(); len(ds) < r.Max && ctx.Err() == nil; {
-		n = min(n, (r.Max-len(ds)+maxBatch-1)/maxBatch)
-		got, full, empty, err := e.beside(ctx, q, r, n, r.Max-len(ds))
-		ds = append(ds, got...)
-		if err != nil {
-			if len(ds) > 0 {
-				return ds, nil
-			}
-			return nil, err
-		}
-		e.went(q)
-		q.polls.adapt(n, full, empty)
-		if full < n || time.Since(begin) > fillTime {
-			break
-		}
-		n = q.polls.now()
+	f := &filling{e: e, q: q, lease: r.Lease, room: r.Max, until: time.Now().Add(fillTime)}
+	f.runs = max(1, min(n, (r.Max+maxBatch-1)/maxBatch))
+	for range f.runs {
+		f.polls.Go(func() { f.poll(ctx) })
 	}
-	return ds, nil
+	f.polls.Wait()
+	q.polls.adapt(f.runs, f.runs-f.short, f.empty)
+	if f.err != nil && len(f.ds) == 0 {
+		return nil, f.err
+	}
+	if f.err == nil {
+		e.went(q)
+	}
+	return f.ds, nil
 }
 
-// beside makes n polls at once, for at most most messages together.
-func (e *Engine) beside(ctx context.Context, q *queue, r engine.Receive, n, most int) (ds []forebay.Delivery, full, empty int, err error) {
-	type answer struct {
-		ds  []forebay.Delivery
-		err error
-	}
-	answers := make([]answer, n)
-	var all sync.WaitGroup
-	for i := range n {
-		limit := min(maxBatch, most-i*maxBatch)
-		all.Go(func() {
-			a := &answers[i]
-			a.ds, a.err = e.poll(ctx, q, limit, 0, r.Lease)
-		})
-	}
-	all.Wait()
-	for i, a := range answers {
-		ds = append(ds, a.ds...)
-		full += count(len(a.ds) == min(maxBatch, most-i*maxBatch))
-		empty += count(len(a.ds) == 0 && a.err == nil)
-		if a.err != nil {
-			err = a.err
+// filling is what the polls of one fill share.
+type filling struct {
+	e     *Engine
+	q     *queue
+	lease time.Duration
+	until time.Time
+	polls sync.WaitGroup
+
+	mu    sync.Mutex // guards those below
+	ds    []forebay.Delivery
+	room  int // messages that may still be asked for
+	runs  int // polls side by side
+	short int // of them, those that ended with less than they asked for
+	empty int // with nothing
+	over  bool
+	err   error
+}
+
+func (f *filling) poll(ctx context.Context) {
+	for ctx.Err() == nil {
+		limit := f.take()
+		if limit == 0 {
+			return
+		}
+		ds, err := f.e.poll(ctx, f.q, limit, 0, f.lease)
+		if f.add(limit, ds, err) {
+			f.polls.Go(func() { f.poll(ctx) })
 		}
 	}
-	return ds, full, empty, err
+}
+
+// take gives how many messages to ask for next; 0: no more.
+func (f *filling) take() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || time.Now().After(f.until) {
+		return 0
+	}
+	n := min(maxBatch, f.room)
+	f.room -= n
+	return n
+}
+
+// add takes an answer, and tells whether one more poll beside the others is worth it.
+func (f *filling) add(limit int, ds []forebay.Delivery, err error) (more bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ds = append(f.ds, ds...)
+	f.room += limit - len(ds)
+	switch {
+	case err != nil:
+		f.err, f.over = err, true
+	case len(ds) < limit:
+		f.short, f.over = f.short+1, true
+		f.empty += count(len(ds) == 0)
+	case !f.over && f.runs < f.q.polls.most && f.room > f.runs*maxBatch:
+		f.runs++
+		return true
+	}
+	return false
 }
 
 // stumbled says once that polling fails, and how long to wait.

@@ -34,13 +34,13 @@ const (
 
 // RedriveTask tells of one task.
 type RedriveTask struct {
-	Task    string // to cancel it; empty once it has ended
-	State   RedriveState
-	Moved   int64
-	ToMove  int64 // counted when it began; 0: not known
-	Rate    int   // at most a second; 0: no bound
-	Started time.Time
-	Reason  string // why it failed
+	Task    string       `json:"task,omitempty"` // to cancel it; empty once it has ended
+	State   RedriveState `json:"state"`
+	Moved   int64        `json:"moved"`
+	ToMove  int64        `json:"toMove,omitempty"` // counted when it began; 0: not known
+	Rate    int          `json:"rate,omitempty"`   // at most a second; 0: no bound
+	Started time.Time    `json:"started"`
+	Reason  string       `json:"reason,omitempty"` // why it failed
 }
 
 // HeaderReplayed is in a message that is sent again on purpose, under its own id, with

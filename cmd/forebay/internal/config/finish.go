@@ -18,6 +18,7 @@ func (s *Settings) finish() Problems {
 	}
 	problems = append(problems, s.finishTasks()...)
 	problems = append(problems, s.finishSQS()...)
+	problems = append(problems, s.finishRedis()...)
 	if in := s.Ingest; in.MaxEvent > in.MaxDecoded {
 		one, _ := s.find("ingest.maxEvent")
 		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})

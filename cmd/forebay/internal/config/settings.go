@@ -34,6 +34,8 @@ type Settings struct {
 	SQSAPI    SQSAPI
 	SQSQueues map[string]SQSQueue // by name
 
+	Redis Redis
+
 	all []*setting // in the order of the documentation
 }
 
@@ -125,6 +127,7 @@ func newSettings() *Settings {
 	s.all = append(s.all, s.taskTable()...)
 	s.all = append(s.all, s.notifyTable()...)
 	s.all = append(s.all, s.sqsTable()...)
+	s.all = append(s.all, s.redisTable()...)
 	s.all = append(s.all, queueTable(DefaultQueue)...)
 	return s
 }
@@ -143,7 +146,7 @@ func (s *Settings) serverTable() []*setting {
 		{key: "server.drain", value: duration(&v.Drain, 20*time.Second, 100*time.Millisecond, time.Hour),
 			doc: "After that, how long running requests and batches may take to finish before they are cancelled."},
 		{key: "server.roles", value: roles(&v.Roles),
-			doc: "What this server does. Less than all needs a queue that servers share (sqs.url)."},
+			doc: "What this server does. Less than all needs a queue that servers share (sqs.url, redis.url)."},
 
 		{key: "data.dir", env: "FOREBAY_DATA", value: text(&d.Dir, "data", 1024),
 			doc: "The folder that holds the queue, the events without a database, the rejected rows and the keys."},

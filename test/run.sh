@@ -8,6 +8,9 @@ export CGO_ENABLED=1 # the race detector needs it; the product is built without
 # A count, not a time: go test -fuzz can fail when its time runs out in the middle of a run.
 fuzztime=${FUZZTIME:-5000x}
 soaktime=${SOAKTIME:-600} # seconds
+# SQLite is C that was translated to Go, and runs behind one lock of ours. Watching each of its memory accesses
+# made its tests three times as long and could find races of that translation only; our code is watched all the same.
+unwatched=(-gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false)
 
 say() { printf '\n== %s (%ss)\n' "$1" "$SECONDS"; }
 
@@ -25,7 +28,7 @@ static() {
 
 race() {
   say "tests with the race detector"
-  go test -race -json -timeout 15m ./... | go run ./test/report race
+  go test -race "${unwatched[@]}" -json -timeout 15m ./... | go run ./test/report race
 }
 
 # Every fuzz target that `go test -list` finds, one after the other.
@@ -54,7 +57,7 @@ soak() {
   say "tampering with SQS for $soaktime s"
   local until=$((SECONDS + soaktime)) runs=0
   while [ $SECONDS -lt $until ]; do
-    go test -race -count=1 -v -run 'TestTampering' ./engine/sqs >"$log" 2>&1 || { cat "$log"; exit 1; }
+    go test -race "${unwatched[@]}" -count=1 -v -run 'TestTampering' ./engine/sqs >"$log" 2>&1 || { cat "$log"; exit 1; }
     runs=$((runs + 1))
   done
   echo "soak: $runs runs passed, 0 failed"

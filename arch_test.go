@@ -72,6 +72,7 @@ var imports = []importRule{
 	{"bench/*", []string{"*", "*/*"}, "a program that wires what it measures"},
 	{"cmd/forebay", []string{"*", "*/*", "cmd/forebay/internal/*"}, "the only program that wires engines and sinks"},
 	{"cmd/forebay/internal/*", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "sink", "monitor", "api", "bench", "filter", "schedule", "cmd/forebay/internal/*"}, "parts of the program that wire nothing concrete"},
+	{"console", nil, "files; all that they show comes over the API"},
 	{"deploy", nil, "it checks files"},
 	{"examples/*", []string{"*", "*/*"}, "a user's program"},
 	{"test/*", []string{"*", "*/*"}, "tests"},

@@ -71,6 +71,7 @@ type Config struct {
 
 	Schedules  *schedule.Scheduler // nil: there are none here
 	AccessKeys AccessKeys          // of SQS clients; nil: there are none here
+	Workers    []Worker            // of this process
 
 	Receipts *Receipts // as others of this process give them out too; nil: its own
 
@@ -91,7 +92,8 @@ type API struct {
 	ready    ready
 	cross    *http.CrossOriginProtection
 
-	tickets tickets
+	tickets  tickets
+	sessions sessions
 
 	limits sync.Mutex // one change of a queue's limits at a time
 }
@@ -115,6 +117,7 @@ func New(cfg Config) (*API, error) {
 	}
 	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
+	a.sessions.open = map[[sha256.Size]byte]session{}
 	a.tickets.out = map[[sha256.Size]byte]ticket{}
 	var err error
 	a.spec, err = a.routes()
@@ -126,7 +129,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
 	mux.HandleFunc("POST "+addPath, a.quick(a.addJob))
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
-	lasting := a.Guard(keyring.ScopeAdmin) // streams have no end by time
+	a.registerSession(mux)
+	lasting := a.Guard(lookers...) // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/stream", lasting(http.HandlerFunc(a.streamEvents)))
@@ -183,6 +187,8 @@ func (a *API) routes() ([]byte, error) {
 	a.ticketRoutes(h)
 	a.scheduleRoutes(h)
 	a.streamDocs(h)
+	a.sessionDocs(h)
+	a.workerRoutes(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")

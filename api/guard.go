@@ -34,14 +34,55 @@ func caller(ctx context.Context) string {
 	return who
 }
 
-// guard lets admins in, for as long as one call may take.
+// guard lets those in who may do that, for as long as one call may take.
 func (a *API) guard(next http.Handler) http.Handler {
-	return a.Guard(keyring.ScopeAdmin)(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	timed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
-	}))
+	})
+	look, change, rule := a.Guard(lookers...)(timed), a.Guard(changers...)(timed), a.Guard(keyring.ScopeAdmin)(timed)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case rules(r):
+			rule.ServeHTTP(w, r)
+		case onlyLooks(r):
+			look.ServeHTTP(w, r)
+		default:
+			change.ServeHTTP(w, r)
+		}
+	})
 }
+
+// Who may look, and who may change things other than keys.
+var (
+	lookers  = []keyring.Scope{keyring.ScopeAdmin, keyring.ScopeOperate, keyring.ScopeView}
+	changers = []keyring.Scope{keyring.ScopeAdmin, keyring.ScopeOperate}
+)
+
+// rules tells whether a request is for admins only: it changes who may do what, or
+// drops all there is of a queue.
+func rules(r *http.Request) bool {
+	p := r.URL.Path
+	return r.Method != http.MethodGet && (strings.HasPrefix(p, "/api/keys") || strings.HasPrefix(p, "/api/sqs/keys") || strings.HasSuffix(p, "/purge"))
+}
+
+// onlyLooks tells whether a request changes nothing.
+func onlyLooks(r *http.Request) bool {
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+		return true
+	}
+	return r.URL.Path == "/api/schedules/preview" || r.URL.Path == "/api/stream-tickets"
+}
+
+const thisMachine = "this machine"
+
+func (a *API) isToken(secret string) bool {
+	return a.cfg.Token != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(a.cfg.Token)) == 1
+}
+
+func nameOf(key keyring.Key) string { return key.ID + " (" + key.Name + ")" }
 
 // Guard makes the guard of routes that are not the API's own, and may be streams:
 // keys with any of the scopes are let in, and so is whoever shows a ticket.
@@ -65,7 +106,7 @@ func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 // lot: its callers have no tickets, nobody asks again whether they may, and what has
 // arrived is done though the caller has gone.
 func (a *API) quick(next http.HandlerFunc) http.HandlerFunc {
-	scopes, once := []keyring.Scope{keyring.ScopeAdmin}, a.Idempotent(next)
+	scopes, once := changers, a.Idempotent(next)
 	return func(w http.ResponseWriter, r *http.Request) {
 		defer ingest.Unwatch(r)()
 		who, problem := a.identify(r, scopes)
@@ -115,21 +156,24 @@ func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again 
 
 func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {
 	if secret, shown := bearer(r); shown {
-		if a.cfg.Token != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(a.cfg.Token)) == 1 {
-			return "this machine", nil
+		if a.isToken(secret) {
+			return thisMachine, nil
 		}
 		var err error
 		for _, scope := range scopes {
 			var key keyring.Key
 			if key, err = a.cfg.Ring.Authenticate(secret, scope); err == nil {
-				return key.ID + " (" + key.Name + ")", nil
+				return nameOf(key), nil
 			}
 		}
 		return "", problemOf(err)
 	}
+	if who, refused := a.bySession(r, scopes); who != "" || refused != nil {
+		return who, refused
+	}
 	if a.cfg.Ring.Required() || !a.cfg.Loopback {
 		p := newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "an admin key is needed here")
-		p.Hint = "send it as Authorization: Bearer <key>; forebay keys add --scope admin makes one"
+		p.Hint = "send it as Authorization: Bearer <key>; forebay keys add --scope admin makes one (or operate, or view)"
 		if slices.Contains(scopes, keyring.ScopeIngest) {
 			p.Detail, p.Hint = "a key is needed here", "send it as Authorization: Bearer <key>; forebay keys add makes one"
 		}

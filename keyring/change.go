@@ -123,10 +123,10 @@ func (s *Spec) problems() []string {
 	for _, scope := range s.Scopes {
 		switch scope {
 		case ScopeIngest:
-		case ScopeAdmin:
+		case ScopeAdmin, ScopeOperate, ScopeView:
 			least = MinAdminSecret
 		default:
-			p = append(p, fmt.Sprintf("scopes: %q is not one of %q, %q", scope, ScopeIngest, ScopeAdmin))
+			p = append(p, fmt.Sprintf("scopes: %q is not one of %q, %q, %q, %q", scope, ScopeIngest, ScopeView, ScopeOperate, ScopeAdmin))
 		}
 	}
 	if n := len(s.Secret); n > 0 && (n < least || n > MaxSecret || !isPrintable(s.Secret) || strings.ContainsAny(s.Secret, " :")) {

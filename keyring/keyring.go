@@ -30,6 +30,9 @@ type Scope string
 const (
 	ScopeIngest Scope = "ingest" // send events
 	ScopeAdmin  Scope = "admin"  // see and change everything under /api
+
+	ScopeView    Scope = "view"    // see everything under /api
+	ScopeOperate Scope = "operate" // that, and change everything but keys
 )
 
 // Key is what is known of a key. Its secret is not.

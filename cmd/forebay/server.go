@@ -36,6 +36,7 @@ type server struct {
 	api      *api.API
 	receipts *api.Receipts    // of pushes and of the API
 	workers  []*worker.Worker // of events and of jobs
+	shown    []api.Worker     // what they work on
 
 	ring   *keyring.Ring
 	bad    *badrow.Store
@@ -222,6 +223,7 @@ func (s *server) openWorker() (err error) {
 		Observe:      s.monitor.Worker(),
 	})
 	s.workers = append(s.workers, w)
+	s.shown = append(s.shown, api.Worker{Queue: event.Queue, Handlers: []string{"*"}, Concurrency: s.writers(), Batch: true})
 	return err
 }
 
@@ -243,6 +245,7 @@ func (s *server) openHTTP() error {
 		Receipts:  s.receipts,
 
 		AccessKeys: s.accessKeys(),
+		Workers:    s.shown,
 		Sink:       s.finder(),
 		Checks:     s.checks(edge),
 		Token:      s.file.Token,
@@ -258,6 +261,7 @@ func (s *server) openHTTP() error {
 		s.api.Register(mux)
 		s.registerTasks(mux)
 	}
+	s.registerConsole(mux)
 	s.http = &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/images"
 	"github.com/forebayhq/forebay/inbox"
@@ -92,6 +93,7 @@ func (s *server) openJobWorkers() error {
 			return err
 		}
 		s.workers = append(s.workers, w)
+		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds(), Concurrency: int(q.Concurrency)})
 	}
 	return nil
 }

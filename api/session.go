@@ -1,0 +1,237 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/keyring"
+)
+
+// A session lets the pages of this server in without their keeping a key: the key is
+// exchanged once for a cookie that no script can read and no other site can send. It
+// is good for as long as the key is, at most for sessionLife, and on this server until
+// its next start.
+const (
+	sessionCookie = "forebay_session"
+	sessionLife   = 12 * time.Hour
+	maxSessions   = 10_000
+)
+
+// Role is what a caller may do.
+type Role string
+
+// Roles: a viewer looks, an operator changes what is in queues too, an admin also keys.
+const (
+	RoleViewer   Role = "viewer"
+	RoleOperator Role = "operator"
+	RoleAdmin    Role = "admin"
+)
+
+// roles are what scopes mean, the highest first.
+var roles = []struct {
+	role  Role
+	scope keyring.Scope
+}{{RoleAdmin, keyring.ScopeAdmin}, {RoleOperator, keyring.ScopeOperate}, {RoleViewer, keyring.ScopeView}}
+
+// Session is who the caller is, as far as this server knows.
+type Session struct {
+	Role      Role      `json:"role,omitempty" enum:"viewer,operator,admin" doc:"Absent: nobody; sign in."`
+	Who       string    `json:"who,omitempty"`
+	Open      bool      `json:"open,omitempty" doc:"There are no keys: everyone on this machine is let in."`
+	ExpiresAt time.Time `json:"expiresAt,omitzero" doc:"Of a cookie."`
+}
+
+// SignIn is a key that is exchanged for a cookie.
+type SignIn struct {
+	Key string `json:"key" minLength:"1" maxLength:"256"`
+}
+
+// sessions are those that are open, by the hash of their cookie.
+type sessions struct {
+	mu   sync.Mutex
+	open map[[sha256.Size]byte]session
+}
+
+type session struct {
+	keyID   string // of the ring; empty: by the token of this start
+	who     string
+	expires time.Time
+}
+
+func (s *sessions) add(one session, now time.Time) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.open) >= maxSessions {
+		for sum, old := range s.open {
+			if !now.Before(old.expires) {
+				delete(s.open, sum)
+			}
+		}
+	}
+	if len(s.open) >= maxSessions {
+		return "", forebay.Errorf(forebay.CodeLimited, "", "%d sessions are open, the most that can be; they end after %s", len(s.open), sessionLife)
+	}
+	text := rand.Text()
+	s.open[sha256.Sum256([]byte(text))] = one
+	return text, nil
+}
+
+func (s *sessions) find(text string) (session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	one, ok := s.open[sha256.Sum256([]byte(text))]
+	return one, ok
+}
+
+func (s *sessions) end(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sha256.Sum256([]byte(text)))
+}
+
+// bySession says who shows a cookie. Cookies come by themselves, so a change must
+// come from a page of this server.
+func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {
+	cookie, err := r.Cookie(sessionCookie)
+	if err != nil {
+		return "", nil
+	}
+	one, ok := a.sessions.find(cookie.Value)
+	if !ok || !a.cfg.Now().Before(one.expires) {
+		return "", nil // as if there were none
+	}
+	if one.keyID != "" {
+		if err := a.keyMay(one.keyID, scopes); err != nil {
+			return "", problemOf(err)
+		}
+	}
+	if a.cross.Check(r) != nil {
+		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized, "with a session, pages of other origins change nothing here")
+	}
+	return one.who, nil
+}
+
+// keyMay tells whether a key is live still and has one of the scopes.
+func (a *API) keyMay(id string, scopes []keyring.Scope) error {
+	for _, k := range a.cfg.Ring.List() {
+		if k.ID != id || !k.Live() {
+			continue
+		}
+		for _, s := range scopes {
+			if k.Has(s) {
+				return nil
+			}
+		}
+	}
+	return forebay.Errorf(forebay.CodeUnauthorized, "", "the key of this session is good no longer")
+}
+
+// registerSession puts the routes on a mux. They are outside of the guard: who asks
+// is not signed in yet.
+func (a *API) registerSession(mux *http.ServeMux) {
+	mux.HandleFunc("GET /api/session", a.getSession)
+	mux.HandleFunc("POST /api/session", a.signIn)
+	mux.HandleFunc("DELETE /api/session", a.signOut)
+}
+
+func (a *API) getSession(w http.ResponseWriter, r *http.Request) {
+	careful(w.Header())
+	w.Header().Set("Content-Type", "application/json")
+	v := Session{Open: !a.cfg.Ring.Required() && a.cfg.Loopback}
+	for _, may := range roles {
+		if who, refused := a.identify(r, []keyring.Scope{may.scope}); refused == nil {
+			v.Role, v.Who = may.role, who
+			break
+		}
+	}
+	if cookie, err := r.Cookie(sessionCookie); err == nil && v.Role != "" {
+		one, _ := a.sessions.find(cookie.Value)
+		v.ExpiresAt = one.expires
+	}
+	encode(w, v)
+}
+
+func (a *API) signIn(w http.ResponseWriter, r *http.Request) {
+	careful(w.Header())
+	if a.cross.Check(r) != nil {
+		newProblem(http.StatusForbidden, forebay.CodeUnauthorized, "pages of other origins do not sign in here").write(w)
+		return
+	}
+	var in SignIn
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 4096))
+	if err == nil {
+		err = json.Unmarshal(body, &in)
+	}
+	if err != nil || in.Key == "" {
+		problemOf(wrong("key", `the body must be {"key":"…"}`)).write(w)
+		return
+	}
+	one, role, err := a.sessionOf(in.Key)
+	if err != nil {
+		refuse(w, problemOf(err))
+		return
+	}
+	text, err := a.sessions.add(one, a.cfg.Now())
+	if err != nil {
+		problemOf(err).write(w)
+		return
+	}
+	a.cfg.Logger.Info("api: signed in", "by", one.who)
+	a.setCookie(w, r, text, int(sessionLife.Seconds()))
+	w.Header().Set("Content-Type", "application/json")
+	encode(w, Session{Role: role, Who: one.who, ExpiresAt: one.expires})
+}
+
+func (a *API) sessionOf(secret string) (one session, role Role, err error) {
+	one.expires = a.cfg.Now().Add(sessionLife)
+	if a.isToken(secret) {
+		one.who = thisMachine
+		return one, RoleAdmin, nil
+	}
+	for _, may := range roles {
+		var key keyring.Key
+		if key, err = a.cfg.Ring.Authenticate(secret, may.scope); err == nil {
+			one.keyID, one.who = key.ID, nameOf(key)
+			return one, may.role, nil
+		}
+	}
+	return one, "", err
+}
+
+func (a *API) signOut(w http.ResponseWriter, r *http.Request) {
+	careful(w.Header())
+	if cookie, err := r.Cookie(sessionCookie); err == nil && a.cross.Check(r) == nil {
+		a.sessions.end(cookie.Value)
+	}
+	a.setCookie(w, r, "", -1)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *API) setCookie(w http.ResponseWriter, r *http.Request, text string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: sessionCookie, Value: text, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+	})
+}
+
+func (a *API) sessionDocs(h huma.API) {
+	get := operation(http.MethodGet, "/api/session", "get-session", "Tell who the caller is")
+	document[Session](h, get, http.StatusOK, "application/json")
+	add := operation(http.MethodPost, "/api/session", "sign-in", "Exchange a key for a cookie")
+	add.Description = "The cookie is HttpOnly and SameSite=Strict, and good for 12 hours on this server. With it, changes are taken from pages of this server only."
+	add.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: h.OpenAPI().Components.Schemas.Schema(typeOf[SignIn](), true, "")},
+	}}
+	document[Session](h, add, http.StatusOK, "application/json")
+	end := operation(http.MethodDelete, "/api/session", "sign-out", "End the session of a cookie")
+	end.Responses["204"] = &huma.Response{Description: "It is over"}
+	h.OpenAPI().AddOperation(&end)
+}

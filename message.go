@@ -122,6 +122,7 @@ type Settlement struct {
 	After   time.Duration // Retry and Release: how long to wait
 	Cause   Cause         // all but Ack and Release: why
 	Result  []byte        // Ack of a job: JSON, at most MaxResultBytes
+	Unbegun bool          // Dead: nobody began it. No attempt is charged, and the hand-out is given back
 	Next    []Message
 }
 
@@ -145,6 +146,8 @@ type DeadLetter struct {
 	Failures   []Cause // of the attempts before, oldest first
 	SentAt     time.Time
 	DiedAt     time.Time
+
+	Fingerprint uint64 // of its cause (engine.DeadFingerprint); 0: the engine does not say
 }
 
 // SendResult is what became of one message of a Send.

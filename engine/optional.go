@@ -27,6 +27,7 @@ type DeadQuery struct {
 	Queue  string // empty: all
 	ID     string // of the message; empty: all
 	Code   string // of the cause; empty: all
+	Group  uint64 // with this fingerprint; 0: all. Only engines with DeadGroups look at it
 	Before int64  // only with a smaller Seq, to page on; 0: from the newest
 	Limit  int    // 1 to 1000; 0: 100
 }

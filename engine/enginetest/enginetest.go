@@ -47,18 +47,19 @@ type Ability string
 // without one of the others it refuses an item that asks for it, with
 // CodeUnsupported.
 const (
-	DeadLetters Ability = "dead letters" // engine.DeadLetters
-	Locating    Ability = "locating"     // engine.Locator
-	Limiting    Ability = "limiting"     // engine.Limiter
-	Sizing      Ability = "sizing"       // engine.Sizer
-	Checking    Ability = "checking"     // engine.Checker
-	Purging     Ability = "purging"      // engine.Purger
-	Priorities  Ability = "priorities"   // Message.Priority
-	DedupKeys   Ability = "dedup keys"   // Message.DedupKey, different from the id
-	Following   Ability = "following"    // Settlement.Next
-	Ledger      Ability = "ledger"       // engine.Jobs and engine.History
-	Listing     Ability = "listing"      // engine.JobLister
-	Documenting Ability = "documents"    // engine.Documents
+	DeadLetters  Ability = "dead letters" // engine.DeadLetters
+	DeadGrouping Ability = "dead groups"  // engine.DeadGroups
+	Locating     Ability = "locating"     // engine.Locator
+	Limiting     Ability = "limiting"     // engine.Limiter
+	Sizing       Ability = "sizing"       // engine.Sizer
+	Checking     Ability = "checking"     // engine.Checker
+	Purging      Ability = "purging"      // engine.Purger
+	Priorities   Ability = "priorities"   // Message.Priority
+	DedupKeys    Ability = "dedup keys"   // Message.DedupKey, different from the id
+	Following    Ability = "following"    // Settlement.Next
+	Ledger       Ability = "ledger"       // engine.Jobs and engine.History
+	Listing      Ability = "listing"      // engine.JobLister
+	Documenting  Ability = "documents"    // engine.Documents
 
 	Keeping      Ability = "keeping leases" // Receive.Kept
 	LateSettling Ability = "late settling"  // engine.Late
@@ -100,7 +101,7 @@ type testCase struct {
 func cases() []testCase {
 	return slices.Concat(
 		sendCases(), dedupCases(), receiveCases(), leaseCases(), settleCases(), nextCases(),
-		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(),
+		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(), deadGroupCases(),
 		locateCases(), statsCases(), purgeCases(), closeCases(), reopenCases(), payloadCases(),
 		soakCases(), wakeCases(), keptCases(), keptGroupCases(), lateCases(), peekCases(), jobCases(),
 	)
@@ -202,6 +203,8 @@ func refusal(a Ability) testCase {
 		switch a {
 		case DeadLetters:
 			lacks[engine.DeadLetters](v)
+		case DeadGrouping:
+			lacks[engine.DeadGroups](v)
 		case Locating:
 			lacks[engine.Locator](v)
 		case Limiting:

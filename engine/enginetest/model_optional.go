@@ -25,7 +25,7 @@ func (e *Model) Dead(ctx context.Context, q engine.DeadQuery) ([]forebay.DeadLet
 			break
 		}
 		if (q.Queue == "" || q.Queue == l.Message.Queue) && (q.ID == "" || q.ID == l.Message.ID) &&
-			(q.Code == "" || q.Code == l.Cause.Code) && (q.Before == 0 || l.Seq < q.Before) {
+			(q.Code == "" || q.Code == l.Cause.Code) && (q.Group == 0 || q.Group == l.Fingerprint) && (q.Before == 0 || l.Seq < q.Before) {
 			out = append(out, l)
 		}
 	}

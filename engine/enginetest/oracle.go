@@ -339,50 +339,13 @@ func (o *oracle) settleMessage(e *entry, s forebay.Settlement, now time.Time) {
 	case forebay.Retry:
 		e.fail(s.Cause)
 	case forebay.Dead:
+		e.uncharge(s)
 		o.bury(e, s.Cause, now)
 	}
 }
 
 func (o *oracle) remove(e *entry) {
 	o.entries = slices.DeleteFunc(o.entries, func(other *entry) bool { return other == e })
-}
-
-// replay sends a dead letter again; discard removes it. False: no such one.
-func (o *oracle) replay(seq int64, now time.Time) bool {
-	i := slices.IndexFunc(o.letters, func(l forebay.DeadLetter) bool { return l.Seq == seq })
-	if i < 0 {
-		return false
-	}
-	l := o.letters[i]
-	o.letters = slices.Delete(o.letters, i, i+1)
-	if r := o.records["id "+l.Message.ID]; r != nil {
-		r.later = now.Add(cmp.Or(l.Message.DedupWindow, forebay.DefaultDedupWindow))
-	}
-	o.seq++
-	delete(o.dead, seq)
-	e := &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true}
-	o.entries = append(o.entries, e)
-	o.note(e, forebay.HistoryReplayed, forebay.StateWaiting, now, nil)
-	return true
-}
-
-func (o *oracle) discard(seq int64, now time.Time) bool {
-	n := len(o.letters)
-	if j, ok := o.dead[seq]; ok {
-		o.note(&entry{msg: j.Message}, forebay.HistoryDiscarded, "", now, nil)
-		delete(o.dead, seq)
-	}
-	o.letters = slices.DeleteFunc(o.letters, func(l forebay.DeadLetter) bool {
-		if l.Seq == seq {
-			for _, name := range recordNames(l.Message) {
-				if r := o.records[name]; r != nil && r.id == l.Message.ID {
-					r.loose = true
-				}
-			}
-		}
-		return l.Seq == seq
-	})
-	return len(o.letters) < n
 }
 
 // window tells until when a record holds by its window: surely, and perhaps.

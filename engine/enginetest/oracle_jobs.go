@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // ledger is what the oracle knows of jobs beyond messages.
@@ -140,6 +141,7 @@ func (o *oracle) settleJob(e *entry, s forebay.Settlement, now time.Time) {
 	case forebay.Expired:
 		o.finish(e, forebay.StateExpired, s.Cause, nil, now)
 	case forebay.Dead:
+		e.uncharge(s)
 		o.bury(e, s.Cause, now)
 	case forebay.Release:
 		e.deliveries--
@@ -194,9 +196,10 @@ func (o *oracle) bury(e *entry, c forebay.Cause, now time.Time) {
 	o.remove(e)
 	o.deadSeq++
 	e.attempts++
+	print, _ := engine.DeadFingerprint(e.msg.Queue, e.msg.Kind, c)
 	o.letters = append(o.letters, forebay.DeadLetter{
 		Seq: o.deadSeq, Message: e.msg, Cause: c, Attempts: e.attempts, Deliveries: e.deliveries,
-		Failures: e.failures, SentAt: e.sentAt, DiedAt: now,
+		Failures: e.failures, SentAt: e.sentAt, DiedAt: now, Fingerprint: print,
 	})
 	if e.job() {
 		j := e.told(now)

@@ -82,12 +82,22 @@ func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	}
 	cause, stack := encode(s.Cause), encode([]string{cut(s.Cause.Message, 4096)})
 	it := settleItem{receipt: s.Receipt, size: 512 + len(cause) + len(stack) + len(s.Result)}
-	it.args = []any{queue, id, token, int(s.Verdict), ceilMillis(s.After), cause, s.Cause.Message, stack, string(s.Result), len(s.Next)}
+	it.args = []any{queue, id, token, verdictOf(s), ceilMillis(s.After), cause, s.Cause.Message, stack, string(s.Result), len(s.Next)}
 	for i := range s.Next {
 		n := itemOf(&s.Next[i])
 		it.next, it.args, it.size = append(it.next, n), append(it.args, n.args...), it.size+n.size
 	}
 	return it, true
+}
+
+// unbegun is how the script is told that a dead message was begun by nobody.
+const unbegun = 7
+
+func verdictOf(s *forebay.Settlement) int {
+	if s.Verdict == forebay.Dead && s.Unbegun {
+		return unbegun
+	}
+	return int(s.Verdict)
 }
 
 func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settleAnswer, error) {

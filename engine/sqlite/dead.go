@@ -6,9 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"slices"
-	"strings"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -56,10 +53,32 @@ func (t *tx) bury(q *queue, r *ref, cause forebay.Cause, attempts int) ([]byte, 
 		t.retain = append(t.retain, retained{q, int64(g.dead.Age)})
 	}
 	t.buried++
-	return why, t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, started, until, keep, cause, failures, progress, body)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	print, err := t.group(q, string(g.kind), cause, t.now)
+	if err != nil {
+		return nil, err
+	}
+	return why, t.exec(`INSERT INTO dead (queue, key, id, code, sent_at, died_at, attempts, deliveries, started, until, keep, cause, failures, progress, body, print)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		q.id, r.key, string(g.id), cause.Code, r.sentAt, t.now, int64(attempts), int64(r.deliveries), r.started, until, keep,
-		string(why), failures, progress, body)
+		string(why), failures, progress, body, print)
+}
+
+// charge is what a verdict adds to the failed attempts.
+func charge(s *forebay.Settlement) int {
+	if s.Unbegun {
+		return 0
+	}
+	return 1
+}
+
+// asDead is the message as it is buried: a hand-out that nobody got does not count.
+func (it *item) asDead(s *forebay.Settlement) *ref {
+	if !s.Unbegun {
+		return &it.ref
+	}
+	r := it.ref
+	r.deliveries = max(r.deliveries-1, 0)
+	return &r
 }
 
 // failuresOf gives the causes of a message's earlier attempts, as they are stored.
@@ -86,40 +105,23 @@ func (l *loop) bodyOf(r *ref) ([]byte, glance, error) {
 
 // Dead lists dead letters, newest first.
 func (e *Engine) Dead(ctx context.Context, dq engine.DeadQuery) ([]forebay.DeadLetter, error) {
-	if dq.Limit == 0 {
-		dq.Limit = 100
-	}
-	if dq.Limit < 1 || dq.Limit > 1000 {
-		err := forebay.Errorf(forebay.CodeInvalid, "sqlite: dead", "must be 1 to 1000")
-		err.Field = "limit"
+	limit, err := deadLimit(dq.Limit)
+	if err != nil {
 		return nil, err
 	}
+	dq.Limit = limit
 	return ask(ctx, e, func(t *tx) ([]forebay.DeadLetter, error) { return t.l.deadLetters(dq) })
 }
 
-const deadColumns = "seq, queue, cause, failures, attempts, deliveries, sent_at, died_at, body"
+const deadColumns = "seq, queue, cause, failures, attempts, deliveries, sent_at, died_at, body, print"
 
 func (l *loop) deadLetters(dq engine.DeadQuery) ([]forebay.DeadLetter, error) {
-	before := dq.Before
-	if before == 0 {
-		before = math.MaxInt64
-	}
-	where, args := []string{"seq < ?"}, []any{before}
-	if dq.Queue != "" {
-		q := l.queues[dq.Queue]
-		if q == nil || q.id == 0 {
-			return nil, nil
-		}
-		where, args = append(where, "queue = ?"), append(args, q.id)
-	}
-	if dq.ID != "" {
-		where, args = append(where, "id = ?"), append(args, dq.ID)
-	}
-	if dq.Code != "" {
-		where, args = append(where, "code = ?"), append(args, dq.Code)
+	where, args, none := l.deadWhere(dq)
+	if none {
+		return nil, nil
 	}
 	var letters []forebay.DeadLetter
-	err := l.db.each("SELECT "+deadColumns+" FROM dead WHERE "+strings.Join(where, " AND ")+" ORDER BY seq DESC LIMIT ?",
+	err := l.db.each("SELECT "+deadColumns+" FROM dead WHERE "+where+" ORDER BY seq DESC LIMIT ?",
 		func(s *sqlite.Stmt) error {
 			d, err := l.deadLetter(s)
 			letters = append(letters, d)
@@ -128,11 +130,34 @@ func (l *loop) deadLetters(dq engine.DeadQuery) ([]forebay.DeadLetter, error) {
 	return letters, err
 }
 
+// deadWhere is a query in SQL; none: no dead letter can be meant.
+func (l *loop) deadWhere(dq engine.DeadQuery) (where string, args []any, none bool) {
+	where, args = "seq < ?", []any{cmp.Or(dq.Before, math.MaxInt64)}
+	and := func(column string, value any) { where, args = where+" AND "+column+" = ?", append(args, value) }
+	if dq.Queue != "" {
+		q := l.queues[dq.Queue]
+		if q == nil || q.id == 0 {
+			return "", nil, true
+		}
+		and("queue", q.id)
+	}
+	if dq.ID != "" {
+		and("id", dq.ID)
+	}
+	if dq.Code != "" {
+		and("code", dq.Code)
+	}
+	if dq.Group != 0 {
+		and("print", int64(dq.Group))
+	}
+	return where, args, false
+}
+
 func (l *loop) deadLetter(s *sqlite.Stmt) (forebay.DeadLetter, error) {
 	d := forebay.DeadLetter{
 		Seq: s.ColumnInt64(0), Failures: decodeFailures(s.ColumnText(3)),
 		Attempts: int(s.ColumnInt64(4)), Deliveries: int(s.ColumnInt64(5)),
-		SentAt: unix(s.ColumnInt64(6)), DiedAt: unix(s.ColumnInt64(7)),
+		SentAt: unix(s.ColumnInt64(6)), DiedAt: unix(s.ColumnInt64(7)), Fingerprint: uint64(s.ColumnInt64(9)),
 	}
 	q := l.byID[s.ColumnInt64(1)]
 	m, err := decodeBody(columnBytes(s, 8), q.name)
@@ -144,141 +169,4 @@ func (l *loop) deadLetter(s *sqlite.Stmt) (forebay.DeadLetter, error) {
 	}
 	d.Message = m
 	return d, nil
-}
-
-// Replay sends dead letters again, in the order in which they died.
-func (e *Engine) Replay(ctx context.Context, seqs []int64) ([]error, error) {
-	return e.exhume(ctx, seqs, true)
-}
-
-// Discard removes dead letters for good.
-func (e *Engine) Discard(ctx context.Context, seqs []int64) ([]error, error) {
-	return e.exhume(ctx, seqs, false)
-}
-
-func (e *Engine) exhume(ctx context.Context, seqs []int64, replay bool) ([]error, error) {
-	if len(seqs) > engine.MaxSend {
-		return nil, tooMany("seqs", engine.MaxSend)
-	}
-	o := &exhume{seqs: slices.Clone(seqs), errs: make([]error, len(seqs)), replay: replay}
-	if err := e.submit(ctx, o); err != nil {
-		return nil, err
-	}
-	return o.errs, nil
-}
-
-// exhume is the op of Replay and Discard.
-type exhume struct {
-	change
-	seqs   []int64
-	errs   []error
-	replay bool
-	done   map[int64]*queue
-}
-
-func (o *exhume) apply(t *tx) error {
-	clear(o.errs)
-	o.done = map[int64]*queue{}
-	for _, i := range inOrder(o.seqs) {
-		seq := o.seqs[i]
-		var q *queue
-		var d forebay.DeadLetter
-		var derr error
-		err := t.l.db.each("SELECT "+deadColumns+" FROM dead WHERE seq = ?", func(s *sqlite.Stmt) error {
-			q = t.l.byID[s.ColumnInt64(1)]
-			d, derr = t.l.deadLetter(s)
-			return nil
-		}, seq)
-		if err != nil {
-			return err
-		}
-		if q == nil {
-			o.errs[i] = forebay.Errorf(forebay.CodeNotFound, "sqlite: dead letter", "no dead letter has number %d", seq)
-			continue
-		}
-		if o.replay && derr != nil {
-			o.errs[i] = derr
-			continue
-		}
-		if o.replay {
-			if err := t.again(q, &d.Message); err != nil {
-				return err
-			}
-		}
-		if d.Message.Job != nil {
-			t.exhumed(q, &d.Message, o.replay)
-		}
-		if err := t.exec("DELETE FROM dead WHERE seq = ?", seq); err != nil {
-			return err
-		}
-		o.done[seq] = q
-	}
-	return nil
-}
-
-// again sends a dead letter again. A time that has passed meanwhile does not end it
-// at once.
-func (t *tx) again(q *queue, msg *forebay.Message) error {
-	sent := *msg
-	if o := msg.Job; o != nil {
-		fresh := *o
-		for _, at := range []*time.Time{&fresh.Deadline, &fresh.Expires} {
-			if !at.IsZero() && !at.After(unix(t.now)) {
-				*at = time.Time{}
-			}
-		}
-		sent.Job = &fresh
-	}
-	m := encode(&sent, unix(t.now), nil)
-	if err := t.inherit(&m); err != nil {
-		return err
-	}
-	if err := t.place(q, &m); err != nil {
-		return err
-	}
-	t.add(q, &m)
-	return nil
-}
-
-// exhumed notes that a dead job was sent again, or dropped.
-func (t *tx) exhumed(q *queue, msg *forebay.Message, replay bool) {
-	n := note{typ: evDiscarded, id: []byte(msg.ID), kind: []byte(msg.Kind), queue: q.name}
-	if replay {
-		n.typ, n.state = evReplayed, stWaiting
-		if due := instant(msg.NotBefore); due > t.now {
-			n.state, n.due = stDelayed, due
-		}
-	}
-	t.record(&n)
-}
-
-// inherit takes over the dedup entry of a dead letter: a replay neither begins a
-// new window nor changes what was said first.
-func (t *tx) inherit(m *encoded) error {
-	m.window = 1
-	hit, ok, err := t.l.lookup(m.id, false)
-	if !ok || err != nil {
-		return err
-	}
-	m.window = max(hit.sentAt+t.l.window(hit.window)-t.now, 1)
-	m.print = hit.print
-	var old bitmap
-	old.set(hit.idx)
-	return t.forget(seqOf(hit.key), &old)
-}
-
-func (o *exhume) publish(*tx) {
-	for _, q := range o.done {
-		q.dead--
-	}
-}
-
-// inOrder gives the places of seqs from the smallest seq to the largest.
-func inOrder(seqs []int64) []int {
-	at := make([]int, len(seqs))
-	for i := range at {
-		at[i] = i
-	}
-	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(seqs[a], seqs[b]) })
-	return at
 }

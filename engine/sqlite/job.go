@@ -123,10 +123,10 @@ func (l *loop) readDeadJob(s *sqlite.Stmt) (forebay.Job, error) {
 		Message: d.Message, State: forebay.StateDead, Attempts: d.Attempts, Deliveries: d.Deliveries,
 		SentAt: d.SentAt, FinishedAt: d.DiedAt, Failures: d.Failures, Cause: d.Cause, DeadSeq: d.Seq,
 	}
-	if started := s.ColumnInt64(9); started != 0 {
+	if started := s.ColumnInt64(10); started != 0 {
 		job.StartedAt = unix(started)
 	}
-	if progress := columnBytes(s, 10); len(progress) > 0 {
+	if progress := columnBytes(s, 11); len(progress) > 0 {
 		job.Progress = readProgress(progress)
 	}
 	return job, err

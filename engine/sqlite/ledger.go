@@ -202,7 +202,7 @@ func (t *tx) settleJob(q *queue, s *forebay.Settlement, d *settled) error {
 	}
 	attempts := it.attempts
 	if s.Verdict == forebay.Retry || s.Verdict == forebay.Dead {
-		attempts++
+		attempts += charge(s)
 	}
 	it.override(s, &g, t.now)
 	d.v, d.keeps = s.Verdict, g.expires != 0
@@ -211,7 +211,7 @@ func (t *tx) settleJob(q *queue, s *forebay.Settlement, d *settled) error {
 	case forebay.Retry, forebay.Release:
 		return t.jobBack(q, s, d, &n)
 	case forebay.Dead:
-		if err := t.jobDead(q, &it.ref, s.Cause, attempts, &n); err != nil {
+		if err := t.jobDead(q, it.asDead(s), s.Cause, attempts, &n); err != nil {
 			return err
 		}
 	default:

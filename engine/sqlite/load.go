@@ -14,7 +14,7 @@ func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
 		l.isMarked, l.loadMeta, l.loadSealer, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
-		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
+		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDeadGroups, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {

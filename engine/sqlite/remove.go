@@ -88,7 +88,7 @@ func (o *removeJobs) bodies(t *tx, id string) (n int, err error) {
 			return n, err
 		}
 		q := t.l.queues[job.Queue]
-		t.exhumed(q, &job.Message, false)
+		t.exhumed(q, &job.Message, &deadEnd{})
 		if err := t.exec("DELETE FROM dead WHERE seq = ?", job.DeadSeq); err != nil {
 			return n, err
 		}

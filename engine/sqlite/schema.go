@@ -98,6 +98,18 @@ CREATE TABLE sig (at INTEGER PRIMARY KEY, first INTEGER NOT NULL, since INTEGER 
   open INTEGER NOT NULL, spans BLOB NOT NULL, bits BLOB NOT NULL);
 CREATE TABLE fresh (seq INTEGER PRIMARY KEY, lane INTEGER NOT NULL);
 INSERT INTO fresh (seq, lane) SELECT key & 1099511627775, key >> 40 FROM block WHERE jobs > 0;
+`, `
+-- Dead letters by cause, see deadgroup.go. print is the fingerprint of one; 0: not told yet. n are there.
+ALTER TABLE dead ADD COLUMN print INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX dead_print ON dead (print, seq);
+CREATE TABLE dead_group (print INTEGER PRIMARY KEY, queue INTEGER NOT NULL, kind TEXT NOT NULL, code TEXT NOT NULL, text TEXT NOT NULL,
+  n INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL);
+CREATE INDEX dead_group_last ON dead_group (last, print);
+CREATE INDEX dead_group_n ON dead_group (n, print);
+CREATE TRIGGER dead_leaves AFTER DELETE ON dead BEGIN
+  UPDATE dead_group SET n = n - 1 WHERE print = OLD.print;
+  DELETE FROM dead_group WHERE print = OLD.print AND n <= 0;
+END;
 `}
 
 // migrate brings a database to this version. A newer one is left untouched.

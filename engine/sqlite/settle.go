@@ -147,7 +147,7 @@ func (o *settle) one(t *tx, s *forebay.Settlement, d *settled) error {
 	case forebay.Ack, forebay.Cancelled, forebay.Expired:
 		return t.finish(it)
 	case forebay.Dead:
-		if _, err := t.bury(q, &it.ref, s.Cause, it.attempts+1); err != nil {
+		if _, err := t.bury(q, it.asDead(s), s.Cause, it.attempts+charge(s)); err != nil {
 			return err
 		}
 		return t.finish(it)

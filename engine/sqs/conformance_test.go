@@ -36,6 +36,7 @@ func harness(fifo bool) enginetest.Harness {
 		},
 		Cannot: map[enginetest.Ability]string{
 			enginetest.DeadLetters:  "dead letters are a queue of their own on SQS",
+			enginetest.DeadGrouping: "dead letters are a queue of their own on SQS",
 			enginetest.Locating:     "SQS finds no message by its id",
 			enginetest.Limiting:     "SQS has no limits",
 			enginetest.Sizing:       "SQS has no disk of ours",

@@ -2,7 +2,7 @@
 --
 --   active ──ack──▶ completed | gone        ──dead──▶ failed, a dead letter
 --          ──retry──▶ delayed | wait        ──cancelled, expired──▶ failed | gone
---          ──release──▶ delayed | wait
+--          ──release──▶ delayed | wait        ──unbegun (7)──▶ failed, a dead letter, nothing charged
 --
 -- ARGV: number of settlements, then each: queue, id, token, verdict, wait in ms, cause
 -- (JSON), its text, stack (JSON), result (JSON, empty: none), number of messages that
@@ -43,6 +43,9 @@ local function settle(q, id, verdict, after, cause, text, stack, result)
   elseif verdict == 4 then
     call('HSET', q.p .. id, 'stacktrace', stack)
     finish(q, id, j, 'dead', { text = text, cause = causeOf(j, cause), charge = true })
+  elseif verdict == 7 then -- nobody began it
+    call('HSET', q.p .. id, 'stacktrace', stack, 'fbd', math.max(j.d - 1, 0))
+    finish(q, id, j, 'dead', { text = text, cause = causeOf(j, cause) })
   else
     finish(q, id, j, verdict == 5 and 'cancelled' or 'expired', { text = text, cause = causeOf(j, cause) })
   end

@@ -64,6 +64,7 @@ const (
 	Keeping      Ability = "keeping leases" // Receive.Kept
 	LateSettling Ability = "late settling"  // engine.Late
 	Peeking      Ability = "peeking"        // engine.Peeker
+	Logging      Ability = "logging"        // engine.Log, of the queue "logged" at least
 )
 
 // Harness tells the suite how to work one kind of engine.
@@ -103,7 +104,7 @@ func cases() []testCase {
 		sendCases(), dedupCases(), receiveCases(), leaseCases(), settleCases(), nextCases(),
 		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(), deadGroupCases(),
 		locateCases(), statsCases(), purgeCases(), closeCases(), reopenCases(), payloadCases(),
-		soakCases(), wakeCases(), keptCases(), keptGroupCases(), lateCases(), peekCases(), jobCases(),
+		soakCases(), wakeCases(), keptCases(), keptGroupCases(), lateCases(), peekCases(), logCases(), jobCases(),
 	)
 }
 
@@ -226,6 +227,8 @@ func refusal(a Ability) testCase {
 			lacks[engine.Late](v)
 		case Peeking:
 			lacks[engine.Peeker](v)
+		case Logging:
+			lacks[engine.Log](v)
 		case Priorities, DedupKeys, Following, Keeping:
 			refuses(v, a)
 		default:

@@ -11,6 +11,7 @@ func modelHarness() enginetest.Harness {
 	return enginetest.Harness{
 		Open:   func(testing.TB) engine.Engine { return enginetest.NewModel() },
 		Reopen: func(_ testing.TB, e engine.Engine) engine.Engine { return e.(*enginetest.Model).Reopen() },
+		Cannot: map[enginetest.Ability]string{enginetest.Logging: "the model keeps what is not settled"},
 	}
 }
 

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/enginetest"
@@ -11,7 +12,9 @@ import (
 
 func TestConformanceMemory(t *testing.T) {
 	enginetest.Run(t, enginetest.Harness{
-		Open: func(t testing.TB) engine.Engine { return mustOpen(t, sqlite.Config{}) },
+		Open: func(t testing.TB) engine.Engine {
+			return mustOpen(t, sqlite.Config{Log: sqlite.LogConfig{Ages: map[string]time.Duration{"logged": time.Hour}}})
+		},
 	})
 }
 
@@ -29,7 +32,7 @@ func TestConformanceFile(t *testing.T) {
 
 func fileHarness() enginetest.Harness {
 	openAt := func(t testing.TB, path string) engine.Engine {
-		return stored{mustOpen(t, sqlite.Config{Path: path}), path}
+		return stored{mustOpen(t, sqlite.Config{Path: path, Log: sqlite.LogConfig{Age: time.Hour}}), path}
 	}
 	return enginetest.Harness{
 		Open: func(t testing.TB) engine.Engine { return openAt(t, filepath.Join(t.TempDir(), "forebay.db")) },

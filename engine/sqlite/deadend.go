@@ -159,6 +159,7 @@ func (t *tx) again(q *queue, msg *forebay.Message) error {
 		sent.Job = &fresh
 	}
 	m := encode(&sent, unix(t.now), nil)
+	m.again = true
 	if err := t.inherit(&m); err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ type Config struct {
 	DiskReserve    int64            // bytes of disk that Send leaves free for settling; 0: 64 MiB; negative: none
 	HistoryAge     time.Duration    // how long events are kept; 0: 7 days; negative: for ever
 	HistoryMax     int64            // events kept at most; 0: 10,000,000
+	Log            LogConfig        // of messages, after they were settled; zero: none
 	MaxBytes       int64            // size of the database file at most; 0: the disk's
 	Now            func() time.Time // 0: time.Now
 	Logger         *slog.Logger     // nil: silent
@@ -75,6 +76,7 @@ var (
 	_ engine.Checker     = (*Engine)(nil)
 	_ engine.Jobs        = (*Engine)(nil)
 	_ engine.History     = (*Engine)(nil)
+	_ engine.Log         = (*Engine)(nil)
 )
 
 // Open opens the engine and creates its file if there is none. What a former

@@ -273,11 +273,8 @@ func (l *loop) meta(key int64) (*block, error) {
 
 // fill reads the data of a block. Damaged records are put aside.
 func (l *loop) fill(b *block) error {
-	err := l.db.each("SELECT data FROM block WHERE key = ?", func(s *sqlite.Stmt) error {
-		b.data = columnBytes(s, 0)
-		return nil
-	}, b.key)
-	if err != nil {
+	var err error
+	if b.data, err = l.stored(b.key); err != nil {
 		return err
 	}
 	var bad int

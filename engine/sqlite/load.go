@@ -13,7 +13,7 @@ import (
 func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
-		l.isMarked, l.loadMeta, l.loadSealer, l.loadQueues, l.loadTenants, l.loadLanes, l.loadBuckets, l.loadLedger,
+		l.isMarked, l.loadMeta, l.loadSealer, l.loadQueues, l.loadTenants, l.loadLogs, l.loadLanes, l.loadBuckets, l.loadLedger,
 		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDeadGroups, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
 	}
 	for _, step := range steps {
@@ -102,7 +102,7 @@ func (l *loop) loadParts(t *tx) error {
 		return nil
 	})
 	for _, key := range whole {
-		err = errors.Join(err, t.exec("DELETE FROM part WHERE key = ?", key), t.exec("DELETE FROM block WHERE key = ?", key))
+		err = errors.Join(err, t.exec("DELETE FROM part WHERE key = ?", key), t.dropBlock(key))
 	}
 	return err
 }

@@ -80,6 +80,7 @@ type loop struct {
 	documents    documents
 	signer       signer
 	history      history
+	logs         logs
 	ends         ends
 	retention    retention
 	finishedSeq  int64  // of the next row

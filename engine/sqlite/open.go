@@ -66,6 +66,7 @@ func (l *loop) empty(e *Engine) {
 	}
 	l.blocks.byKey = map[int64]*block{}
 	l.history.more = make(chan struct{})
+	l.logs.more = make(chan struct{})
 	l.retention.check = map[*queue]struct{}{}
 	l.tenants.byID = map[int64]*tenant{}
 	l.tenants.timer.fire = func(now int64) { l.tenants.drop(l, now) }

@@ -31,6 +31,7 @@ type queue struct {
 	sent, duplicate, conflict, completed int64
 	cancelled, expired                   int64 // since the engine was opened
 	tally                                tally // of finished jobs
+	log                                  queueLog
 }
 
 // maxParked bounds the messages that wait in memory for their group or limit key.
@@ -114,6 +115,7 @@ func (l *loop) queueFor(name string) *queue {
 
 func (l *loop) newQueue(id int64, name string) *queue {
 	q := &queue{id: id, name: name, groups: map[uint64]*group{}, keys: map[uint64]*limitKey{}}
+	q.log.age = l.e.cfg.Log.age(name)
 	q.home.start(q, id, "")
 	q.home.listen(l)
 	q.wakeup.fire = func(int64) { l.touch(q) }

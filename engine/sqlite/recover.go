@@ -188,6 +188,9 @@ func tables() []table {
 		{"grp", []string{"queue", "hash"}, []string{"tenant", "last"}},
 		{"dedup", []string{"seq"}, []string{"lane", "at", "ids"}},
 		{"block", []string{"key"}, []string{"n", "sent_at", "bytes", "jobs", "data"}},
+		{"log", []string{"key"}, []string{"lane", "n", "sent_at", "bytes", "data"}},
+		{"log_slice", []string{"key"}, []string{"last", "rows", "n", "bytes", "since", "until"}},
+		{"log_gone", []string{"queue"}, []string{"gone"}},
 		{"part", []string{"key"}, []string{"settled"}},
 		{"again", []string{"key", "idx"}, []string{"queue", "due", "ord", "sent_at", "attempts", "deliveries", "grp", "lim", "sum", "started", "failures"}},
 		{"lease", []string{"id"}, []string{"items", "at"}},
@@ -253,6 +256,10 @@ func (c *copier) table(t table) error {
 		if row == nil {
 			continue // a block that dedup remembers, long settled
 		}
+		if t.name == "block" && !c.withData(row) {
+			lost++
+			continue
+		}
 		if t.name == "block" {
 			row[1] = max(recordCount(row[5].([]byte)), row[1].(int64))
 		}
@@ -310,7 +317,7 @@ func (c *copier) note(t table, row []any) {
 		seq, lane := row[0].(int64), row[1].(int64)
 		c.blocks = append(c.blocks, blockKey(lane, seq))
 		c.top = max(c.top, seq)
-	case "block":
+	case "block", "log":
 		c.top = max(c.top, seqOf(row[0].(int64)))
 	}
 }
@@ -373,7 +380,7 @@ func (c *copier) mend() error {
 		return err
 	}
 	err = c.to.exec(`INSERT INTO queue (id, name) SELECT id, 'recovered-' || id FROM (
-		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT queue FROM dead UNION SELECT queue FROM finished UNION SELECT queue FROM tenant)
+		SELECT (key >> 40) / 10 AS id FROM block UNION SELECT key >> 40 FROM log UNION SELECT queue FROM dead UNION SELECT queue FROM finished UNION SELECT queue FROM tenant)
 		WHERE id NOT IN (SELECT id FROM queue) AND id NOT IN (SELECT id FROM tenant)`)
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ type retain struct {
 	done []*queue
 	dead map[*queue]int64
 	drop historyDrop
+	log  logDrop
 }
 
 func (*retain) durable() bool { return false }
@@ -87,7 +88,10 @@ func (o *retain) apply(t *tx) error {
 			return err
 		}
 	}
-	return o.history(t)
+	if err := o.history(t); err != nil {
+		return err
+	}
+	return o.logs(t)
 }
 
 // byAge drops what has reached its age.
@@ -268,6 +272,7 @@ func (o *retain) publish(t *tx) {
 		delete(l.retention.check, q)
 	}
 	l.history.dropped(&o.drop)
+	o.log.publish(l)
 	if o.more {
 		o.next = t.now
 	}

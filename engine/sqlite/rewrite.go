@@ -42,7 +42,7 @@ func (t *tx) rewrite(b *block, i int, body []byte) {
 
 func (t *tx) writeRewrites() error {
 	for b, w := range t.rewrites {
-		err := t.exec("UPDATE block SET bytes = ?, data = ? WHERE key = ?", int64(len(w.data)), w.data, b.key)
+		err := t.rewriteBlock(b.key, w.data)
 		if err == nil {
 			err = t.writeFresh(b.key)
 		}

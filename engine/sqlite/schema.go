@@ -110,6 +110,17 @@ CREATE TRIGGER dead_leaves AFTER DELETE ON dead BEGIN
   UPDATE dead_group SET n = n - 1 WHERE print = OLD.print;
   DELETE FROM dead_group WHERE print = OLD.print AND n <= 0;
 END;
+`, `
+-- What was sent to queues that keep a log, see log.go. key = queue << 40 | the seq of the block, whose data is here and
+-- not in block. The row stays when the block leaves.
+CREATE TABLE log (key INTEGER PRIMARY KEY, lane INTEGER NOT NULL, n INTEGER NOT NULL, sent_at INTEGER NOT NULL, bytes INTEGER NOT NULL, data BLOB NOT NULL);
+
+-- Closed slices of it: from key to last. They leave as a whole.
+CREATE TABLE log_slice (key INTEGER PRIMARY KEY, last INTEGER NOT NULL, rows INTEGER NOT NULL, n INTEGER NOT NULL, bytes INTEGER NOT NULL,
+  since INTEGER NOT NULL, until INTEGER NOT NULL);
+
+-- Up to which key it has left; rows up to there are of blocks that still wait.
+CREATE TABLE log_gone (queue INTEGER PRIMARY KEY, gone INTEGER NOT NULL);
 `}
 
 // migrate brings a database to this version. A newer one is left untouched.

@@ -29,6 +29,7 @@ type encoded struct {
 	window   int64
 	job      *newJob // nil: it is none
 	was      *ref    // of a job that is moved: how it waits
+	again    bool    // a dead letter that is sent again
 	failures []byte  // of such
 }
 

@@ -71,13 +71,18 @@ func (l *loop) blockData(key int64) (b *block, err error) {
 	if b := l.blocks.byKey[key]; b != nil && b.data != nil {
 		return b, nil
 	}
-	err = l.db.each("SELECT n, sent_at, data FROM block WHERE key = ?", func(st *sqlite.Stmt) error {
+	err = l.db.each("SELECT n, sent_at FROM block WHERE key = ?", func(st *sqlite.Stmt) error {
 		if n := int(st.ColumnInt64(0)); n > 0 && n <= blockMessages {
-			b = &block{key: key, n: n, sentAt: st.ColumnInt64(1), data: columnBytes(st, 2)}
-			b.recs, _ = records(b.data, n)
+			b = &block{key: key, n: n, sentAt: st.ColumnInt64(1)}
 		}
 		return nil
 	}, key)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	if b.data, err = l.stored(key); err == nil {
+		b.recs, _ = records(b.data, b.n)
+	}
 	return b, err
 }
 

@@ -18,13 +18,14 @@ type tx struct {
 	count    int // messages that may be sent
 	seq      int64
 	queues   map[string]*queue  // made by this transaction
-	open     map[int64]*builder // the block that is being filled, by lane
+	open     map[int64]*builder // the block that is being filled, by lane; of what was sent before by -lane
 	made     []*builder         // all blocks
 	ids      map[digest]int     // what this transaction sent: places in entries
 	entries  []entry
 	keyed    map[digest]builtAt // jobs with a dedup key that this transaction sent
 	settled  map[*block]*bitmap // what is settled by this transaction
 	ledger                      // what it says of jobs
+	logging                     // what it says of logs
 	rewrites map[*block]*rewritten
 	moved    leaving             // jobs that end without a lease, or get another place
 	placing                      // of tenants
@@ -147,6 +148,7 @@ func (t *tx) isStored(key int64, idx int) (bool, error) {
 type builder struct {
 	key      int64
 	q        *queue
+	old      bool // of messages that were sent before
 	sentAt   int64
 	data     []byte
 	recs     [][2]int32
@@ -162,11 +164,18 @@ type builder struct {
 // messages of the same transaction.
 func (t *tx) add(q *queue, m *encoded) {
 	lane := laneID(m.in, m.level)
-	b := t.open[lane]
+	open := lane
+	if q.log.age > 0 {
+		if m.was != nil || m.again {
+			open = -lane // the log has it: apart from what is new
+		}
+		delete(t.open, -open) // what comes now comes later
+	}
+	b := t.open[open]
 	if b == nil || len(b.recs) == blockMessages || len(b.data)+len(m.body)+recordHeader > blockBytes {
 		n, room := t.room()
 		b = &builder{
-			key: blockKey(lane, t.seq), q: q, sentAt: t.now, data: make([]byte, 1, room),
+			key: blockKey(lane, t.seq), q: q, old: open < 0, sentAt: t.now, data: make([]byte, 1, room),
 			recs: make([][2]int32, 0, n), ids: make([]byte, 0, n*entryBytes), hashes: make([]digest, 0, n),
 		}
 		b.data[0] = blockVersion
@@ -174,7 +183,7 @@ func (t *tx) add(q *queue, m *encoded) {
 		if t.open == nil {
 			t.open = map[int64]*builder{}
 		}
-		t.open[lane] = b
+		t.open[open] = b
 		t.made = append(t.made, b)
 	}
 	i := len(b.recs)
@@ -227,8 +236,12 @@ func (t *tx) room() (n, bytes int) {
 }
 
 func (t *tx) writeBlock(b *builder) error {
-	err := t.exec("INSERT INTO block (key, n, sent_at, bytes, jobs, data) VALUES (?, ?, ?, ?, ?, ?)",
-		b.key, int64(len(b.recs)), b.sentAt, int64(len(b.data)), int64(b.jobs), b.data)
+	data, err := t.writeLog(b)
+	if err != nil {
+		return err
+	}
+	err = t.exec("INSERT INTO block (key, n, sent_at, bytes, jobs, data) VALUES (?, ?, ?, ?, ?, ?)",
+		b.key, int64(len(b.recs)), b.sentAt, int64(len(b.data)), int64(b.jobs), data)
 	if err != nil {
 		return err
 	}
@@ -279,7 +292,7 @@ func (t *tx) writeMarks(b *block, marks *bitmap) error {
 			return err
 		}
 	}
-	return t.exec("DELETE FROM block WHERE key = ?", b.key)
+	return t.dropBlock(b.key)
 }
 
 // publish makes what was committed visible.
@@ -305,6 +318,7 @@ func (t *tx) publish() {
 		ls.stored, ls.stale = ls.holds(), false
 	}
 	t.publishLedger()
+	t.publishLogs()
 	for _, b := range t.made {
 		l.publishBlock(b, t.now)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/redis"
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/ingest"
@@ -44,7 +45,8 @@ type server struct {
 	broker *broker.Broker
 	sink   sink // nil: neither written nor looked at here
 	sqs    sqsParts
-	shared *shared // what events go through between servers; nil: the local queue
+	shared *shared       // what events go through between servers; nil: the local queue
+	redis  *redis.Engine // what jobs are on; nil: the local queue
 
 	taskParts
 
@@ -137,7 +139,7 @@ func (s *server) openQueue() error {
 		return cannotStart(err)
 	}
 	s.local = local
-	all, err := s.openShared()
+	all, err := s.openEngines()
 	if err != nil {
 		return errors.Join(err, local.Close())
 	}
@@ -312,12 +314,15 @@ func (s *server) newEdge() (*ingest.Edge, error) {
 
 func (s *server) checks(edge *ingest.Edge) []api.Check {
 	all := []api.Check{
-		{Name: "queue", Run: s.broker.Check},
+		{Name: "queue", Run: s.checkEvents},
 		{Name: "admission", Run: edge.Check}, // disk and backlog, as each request meets them
 		{Name: "history", Run: func(context.Context) error { return s.broker.Watcher().Err() }, Optional: true},
 	}
 	if s.sink != nil {
 		all = append(all, api.Check{Name: "sink", Run: s.checkSink, Optional: true})
+	}
+	if s.redis != nil { // while it is away, events are taken all the same
+		all = append(all, api.Check{Name: "redis", Run: s.redis.Check, Optional: s.settings.Server.Has(config.RoleIngest)})
 	}
 	if s.shared != nil {
 		all = append(all, api.Check{Name: "shared queue", Run: s.shared.check, Optional: true})

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"strings"
@@ -45,6 +46,36 @@ func (e *Engine) Audit(ctx context.Context) ([]Finding, error) {
 		found = append(found, Finding{"version", "the server is Redis " + v + ": delayed jobs may be a little later than with 7.0 or later", "upgrade the server"})
 	}
 	return found, nil
+}
+
+// Server is what answers, as an operator wants to read it.
+type Server struct {
+	Version string
+	Cluster bool
+	Policy  string // maxmemory-policy
+	Log     string // appendfsync of the append-only file; empty: there is none
+	Used    int64  // bytes of memory
+	Most    int64  // bytes that it may use; 0: no bound
+}
+
+// Server asks who answers.
+func (e *Engine) Server(ctx context.Context) (Server, error) {
+	if err := e.enter(); err != nil {
+		return Server{}, err
+	}
+	defer e.leave()
+	info, err := e.info(ctx, "server", "memory", "persistence")
+	if err != nil {
+		return Server{}, err
+	}
+	s := Server{
+		Version: info["redis_version"], Cluster: info["redis_mode"] == "cluster", Policy: info["maxmemory_policy"],
+		Used: number(info["used_memory"]), Most: number(info["maxmemory"]),
+	}
+	if info["aof_enabled"] == "1" {
+		s.Log = cmp.Or(e.setting(ctx, "appendfsync"), "not told")
+	}
+	return s, nil
 }
 
 // setting reads one of the server's; empty also where it may not be read.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -114,6 +116,10 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 func connect(cfg Config, pool int) (goredis.UniversalClient, error) {
 	o, err := goredis.ParseURL(cfg.URL)
 	if err != nil {
+		var bad *url.Error // it repeats the address, which may hold a password
+		if errors.As(err, &bad) {
+			err = bad.Err
+		}
 		e := fail(forebay.CodeInvalid, "the address cannot be read: %v; redis://[user:password@]host[:port][/number] is allowed", err)
 		e.Field = "url"
 		return nil, e

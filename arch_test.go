@@ -59,7 +59,7 @@ var imports = []importRule{
 	{"sink", []string{".", "event", "worker"}, "a sink is a handler of a worker"},
 	{"sink/*", []string{".", "event", "worker", "sink", "internal/salvage"}, "sinks never import each other"},
 	{"monitor", []string{".", "engine", "event", "badrow", "broker", "worker", "ingest", "sink"}, "it watches the parts; none of them knows it"},
-	{"api", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "monitor", "filter", "stream", "schedule", "estimate"}, "it shows what the parts know, of any engine and any sink"},
+	{"api", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "monitor", "filter", "stream", "schedule", "estimate", "flow", "flow/runner"}, "it shows what the parts know, of any engine and any sink"},
 	{"api/*", []string{".", "engine", "event", "keyring", "badrow", "broker", "ingest", "monitor", "api"}, "as api"},
 	{"sqsapi/queue", []string{".", "engine"}, "what SQS means, on any engine; it knows no protocol"},
 	{"sqsapi/sign", []string{"."}, "signatures and keys; what they open is the front's business"},

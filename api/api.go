@@ -30,6 +30,8 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/event"
+	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/flow/runner"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
@@ -70,6 +72,8 @@ type Config struct {
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
 	Schedules  *schedule.Scheduler // nil: there are none here
+	Flows      *runner.Runner      // nil: there are none here
+	Known      flow.Known          // what files of flows are compared with
 	AccessKeys AccessKeys          // of SQS clients; nil: there are none here
 	Workers    []Worker            // of this process
 
@@ -133,6 +137,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	lasting := a.Guard(lookers...) // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
+	mux.Handle("GET /api/runs/{id}/stream", lasting(http.HandlerFunc(a.streamRun)))
 	mux.Handle("GET /api/stream", lasting(http.HandlerFunc(a.streamEvents)))
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
@@ -186,6 +191,8 @@ func (a *API) routes() ([]byte, error) {
 	a.leaseRoutes(h)
 	a.ticketRoutes(h)
 	a.scheduleRoutes(h)
+	a.flowRoutes(h)
+	a.runRoutes(h)
 	a.streamDocs(h)
 	a.sessionDocs(h)
 	a.workerRoutes(h)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/flow"
 )
 
 // maxAnswer bounds what a client reads.
@@ -198,27 +199,30 @@ func (c *Client) call(ctx context.Context, method, path string, body, into any) 
 
 // callWith calls with an idempotency key; empty: none is shown.
 func (c *Client) callWith(ctx context.Context, method, path, key string, body, into any) error {
-	op := "api: " + method + " " + path
-	var in io.Reader
-	if body != nil {
-		b, err := json.Marshal(body)
-		if err != nil {
-			return forebay.Errorf(forebay.CodeInvalid, op, "%w", err)
-		}
-		in = bytes.NewReader(b)
+	header := http.Header{}
+	if key != "" {
+		header.Set(idempotencyKey, key)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, in)
+	if body == nil {
+		return c.send(ctx, method, path, header, nil, into)
+	}
+	b, err := json.Marshal(body)
+	if err != nil {
+		return forebay.Errorf(forebay.CodeInvalid, "api: "+method+" "+path, "%w", err)
+	}
+	header.Set("Content-Type", "application/json")
+	return c.send(ctx, method, path, header, bytes.NewReader(b), into)
+}
+
+func (c *Client) send(ctx context.Context, method, path string, header http.Header, body io.Reader, into any) error {
+	op := "api: " + method + " " + path
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
 	if err != nil {
 		return forebay.Errorf(forebay.CodeInvalid, op, "%w", err)
 	}
-	if in != nil {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	req.Header = header
 	if c.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+c.secret)
-	}
-	if key != "" {
-		req.Header.Set(idempotencyKey, key)
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
@@ -253,6 +257,9 @@ func errorOf(op string, resp *http.Response, body []byte) error {
 	e.Field, e.Hint = p.Field, p.Hint
 	for _, w := range p.Errors {
 		e.Text += "; " + w.In + w.Pointer + ": " + w.Message
+	}
+	for _, one := range p.Problems {
+		e.Text += "\n" + flow.Problem(one).String()
 	}
 	return e
 }

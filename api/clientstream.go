@@ -24,50 +24,73 @@ var errAgain = errors.New("the stream broke off")
 // WatchJob follows a job until its end and gives it back as it ended. A stream that
 // breaks off is resumed. tell gets each event but pings, in order; its error ends it.
 func (c *Client) WatchJob(ctx context.Context, id string, tell func(JobUpdate) error) (Job, error) {
-	w := &watch{c: c, id: id, tell: tell, retry: 2 * time.Second}
+	var last *Job
+	w := &watch{c: c, path: jobPathOf(id) + streamSuffix, retry: 2 * time.Second, take: func(event, id string, data []byte) error {
+		u := JobUpdate{Event: event, ID: id}
+		if err := u.read(data); err != nil {
+			return unreadable(err)
+		}
+		if u.Job != nil {
+			last = u.Job
+		}
+		return tell(u)
+	}}
+	if err := w.follow(ctx); err != nil {
+		return Job{}, err
+	}
+	if w.over || last == nil { // its end was told in a stream before
+		return c.Job(ctx, id)
+	}
+	return *last, nil
+}
+
+func unreadable(err error) error {
+	return forebay.Errorf(forebay.CodeUnavailable, "api: stream", "an event cannot be read: %w", err)
+}
+
+// watch follows something over its streams.
+type watch struct {
+	c     *Client
+	path  string
+	take  func(event, id string, data []byte) error
+	retry time.Duration
+	place string // the last id
+	began bool   // something came, in any stream
+	heard bool   // something came in this stream
+	over  bool   // nothing is left to tell
+}
+
+// follow reads streams until the end of what they show.
+func (w *watch) follow(ctx context.Context) error {
 	for tries := 0; ; {
 		err := w.once(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return Job{}, ctx.Err()
-		case err == nil && w.over: // its end was told in a stream before
-			return c.Job(ctx, id)
+			return ctx.Err()
 		case err == nil:
-			return *w.last, nil
+			return nil
 		case !errors.Is(err, errAgain) && forebay.CodeOf(err) != forebay.CodeUnavailable && forebay.CodeOf(err) != forebay.CodeClosed:
-			return Job{}, err
+			return err
 		}
 		if tries++; w.heard {
 			tries, w.heard = 0, false
 		}
-		if tries == streamTries || w.last == nil && tries > 0 && !errors.Is(err, errAgain) {
-			return Job{}, err
+		if tries == streamTries || !w.began && tries > 0 && !errors.Is(err, errAgain) {
+			return err
 		}
 		select {
 		case <-time.After(w.retry):
 		case <-ctx.Done():
-			return Job{}, ctx.Err()
+			return ctx.Err()
 		}
 	}
 }
 
-// watch is the course of a WatchJob over its streams.
-type watch struct {
-	c     *Client
-	id    string
-	tell  func(JobUpdate) error
-	retry time.Duration
-	place string // the last id
-	last  *Job
-	heard bool // something came in this stream
-	over  bool // nothing is left to tell
-}
-
-// once follows one stream; nil: the job has ended.
+// once follows one stream; nil: it has come to its end.
 func (w *watch) once(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	path := jobPathOf(w.id) + streamSuffix
+	path := w.path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.c.base+path, nil)
 	if err != nil {
 		return forebay.Errorf(forebay.CodeInvalid, "api: GET "+path, "%w", err)
@@ -123,7 +146,7 @@ func (w *watch) events(body io.Reader, alive func()) error {
 			if value != "" || event == "" {
 				break // a comment, or nothing
 			}
-			ended, err := w.take(event, id, data)
+			ended, err := w.hear(event, id, data)
 			if err != nil || ended {
 				return err
 			}
@@ -133,20 +156,13 @@ func (w *watch) events(body io.Reader, alive func()) error {
 	return errAgain
 }
 
-func (w *watch) take(event, id, data string) (ended bool, err error) {
-	w.heard = true
+func (w *watch) hear(event, id, data string) (ended bool, err error) {
+	w.heard, w.began = true, true
 	if id != "" {
 		w.place = id
 	}
 	if event == "ping" {
 		return false, nil
 	}
-	u := JobUpdate{Event: event, ID: id}
-	if err := u.read([]byte(data)); err != nil {
-		return false, forebay.Errorf(forebay.CodeUnavailable, "api: stream", "an event cannot be read: %w", err)
-	}
-	if u.Job != nil {
-		w.last = u.Job
-	}
-	return event == "done", w.tell(u)
+	return event == "done", w.take(event, id, []byte(data))
 }

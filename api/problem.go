@@ -24,6 +24,8 @@ type Problem struct {
 	Field  string       `json:"field,omitempty" doc:"The part of the input that is wrong."`
 	Hint   string       `json:"hint,omitempty" doc:"What to do next."`
 	Errors []Wrong      `json:"errors,omitempty" doc:"Everything that is wrong with the input."`
+
+	Problems []FlowProblem `json:"problems,omitempty" doc:"Everything that is wrong with a flow's file."`
 }
 
 // Wrong is one thing that is wrong with the input.
@@ -43,6 +45,10 @@ func newProblem(status int, code forebay.Code, detail string) *Problem {
 
 // problemOf maps our codes to HTTP, here and nowhere else.
 func problemOf(err error) *Problem {
+	var ready *Problem
+	if errors.As(err, &ready) {
+		return ready
+	}
 	code := forebay.CodeOf(err)
 	status := http.StatusInternalServerError
 	switch code {

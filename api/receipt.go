@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/flow/runner"
 )
 
 // receipt is what a receipt of the API holds.
@@ -26,6 +27,8 @@ type receipt struct {
 	Owner      string          `json:"o,omitempty"`
 	Sent       time.Time       `json:"s"`
 	Deadline   time.Time       `json:"e,omitzero"`
+
+	Run map[string]string `json:"f,omitempty"` // a step of a run: the headers that say so
 }
 
 // Receipts are written and known again. They are signed, so that whoever has one may
@@ -56,7 +59,7 @@ func (rs *Receipts) signed(text string) bool {
 // Of is the receipt of a delivery as the API gives it: with what it takes to
 // decide about the delivery without asking for it again.
 func (rs *Receipts) Of(d *forebay.Delivery) string {
-	r := receipt{Receipt: d.Receipt, ID: d.ID, Queue: d.Queue, Kind: d.Kind, Attempt: d.Attempt, Deliveries: d.Deliveries, Limits: d.Limits, Sent: d.SentAt}
+	r := receipt{Receipt: d.Receipt, ID: d.ID, Queue: d.Queue, Kind: d.Kind, Attempt: d.Attempt, Deliveries: d.Deliveries, Limits: d.Limits, Sent: d.SentAt, Run: runner.StepHeaders(d.Headers)}
 	if o := d.Job; o != nil {
 		r.Job, r.Backoff, r.Owner, r.Deadline = true, o.Backoff, o.Owner, o.Deadline
 	}
@@ -68,7 +71,7 @@ func (rs *Receipts) Of(d *forebay.Delivery) string {
 // delivery is as much of the delivery as it takes to decide what becomes of it.
 func (r *receipt) delivery() forebay.Delivery {
 	d := forebay.Delivery{
-		Message: forebay.Message{ID: r.ID, Queue: r.Queue, Kind: r.Kind, Limits: r.Limits},
+		Message: forebay.Message{ID: r.ID, Queue: r.Queue, Kind: r.Kind, Limits: r.Limits, Headers: r.Run},
 		Receipt: r.Receipt, Attempt: r.Attempt, Deliveries: r.Deliveries, SentAt: r.Sent,
 	}
 	if r.Job {

@@ -114,6 +114,9 @@ func (a *API) settlement(r *receipt, in *SettleLease) (forebay.Settlement, error
 		}
 		s.Next = append(s.Next, m)
 	}
+	if a.cfg.Flows != nil {
+		s = a.cfg.Flows.Follow(r.delivery(), s)
+	}
 	return s, nil
 }
 

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -13,11 +14,17 @@ type WatchFilter struct {
 	Job   string
 	Queue string
 	Types []forebay.HistoryType // any of them
+	Tree  string                // the job of this id, and those whose ids begin with it and a slash
 }
 
 func (f *WatchFilter) holds(e *forebay.HistoryEvent) bool {
 	return (f.Job == "" || f.Job == e.Job) && (f.Queue == "" || f.Queue == e.Queue) &&
-		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type))
+		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) && (f.Tree == "" || f.below(e.Job))
+}
+
+func (f *WatchFilter) below(job string) bool {
+	rest, ok := strings.CutPrefix(job, f.Tree)
+	return ok && (rest == "" || rest[0] == '/')
 }
 
 const (

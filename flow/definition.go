@@ -42,6 +42,15 @@ type Definition struct {
 	places map[string]place // by path
 }
 
+// Place is where something is in the file.
+type Place struct{ Line, Column int }
+
+// Place finds where the value at a path is; zero: there is none.
+func (d *Definition) Place(path string) Place {
+	at := d.places[path]
+	return Place{at.line, at.column}
+}
+
 // Step finds one by its id.
 func (d *Definition) Step(id string) (*Step, bool) {
 	for i := range d.Steps {

@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"cel.dev/cel-go/cel"
@@ -55,8 +57,9 @@ const (
 
 // Known is what a definition is compared with.
 type Known struct {
-	Handlers []string // kinds with a handler; nil: not known, so all are fine
-	Flows    []string // flows that are there; nil: not known
+	Handlers []string            // kinds with a handler, on whatever queue; nil: not known, so all are fine
+	Queues   map[string][]string // kinds with a handler, by the queues that are worked here; nil: not known
+	Flows    []string            // flows that are there; nil: not known
 }
 
 // Load parses and compiles: all problems at once. The plan is nil where one of them
@@ -114,15 +117,19 @@ func (v *vertex) path(field string) string { return "steps." + v.ID + "." + fiel
 
 // names looks at handlers and sub-flows.
 func (c *compiler) names() {
-	handler := func(use, path string) {
-		if use != "" && c.known.Handlers != nil && !slices.Contains(c.known.Handlers, use) && !slices.Contains(c.known.Handlers, "*") {
+	handler := func(use, queue, path string) {
+		if use == "" {
+			return
+		}
+		c.worked(use, cmp.Or(queue, DefaultQueue), path)
+		if c.known.Handlers != nil && !slices.Contains(c.known.Handlers, use) && !slices.Contains(c.known.Handlers, "*") {
 			c.wrong(path, CodeUnknownHandler, "nobody handles %q; there are handlers for: %s%s", use, orNone(c.known.Handlers), near(use, c.known.Handlers))
 		}
 	}
 	for _, v := range c.steps {
-		handler(v.Use, v.path("use"))
+		handler(v.Use, v.Queue, v.path("use"))
 		if v.Compensate != nil {
-			handler(v.Compensate.Use, v.path("compensate"))
+			handler(v.Compensate.Use, v.Compensate.Queue, v.path("compensate"))
 		}
 		if f := v.Flow.Name; f != "" && c.known.Flows != nil && !slices.Contains(c.known.Flows, f) {
 			c.wrong(v.path("flow"), CodeUnknownFlow, "there is no flow %q; there are: %s%s", f, orNone(c.known.Flows), near(f, c.known.Flows))
@@ -131,6 +138,29 @@ func (c *compiler) names() {
 			c.wrong(v.path("flow"), CodeCycle, "the flow %s runs itself as a sub-flow, and would never end", c.Name)
 		}
 	}
+}
+
+// worked looks whether somebody who is known works a step's queue, and handles it there.
+// A queue that nobody here works may have workers elsewhere.
+func (c *compiler) worked(use, queue, path string) {
+	kinds, here := c.known.Queues[queue]
+	switch {
+	case c.known.Queues == nil || slices.Contains(kinds, use) || slices.Contains(kinds, "*"):
+	case here:
+		c.wrong(path, CodeUnknownHandler, "nobody handles %q on the queue %s; there are handlers there for: %s%s", use, queue, orNone(kinds), c.elsewhere(use, kinds))
+	default:
+		c.wrong(path, CodeUnworkedQueue, "nothing here works the queue %s; %q waits there until a worker pulls it%s", queue, use, c.elsewhere(use, nil)).Warning = true
+	}
+}
+
+// elsewhere says on which queue a kind is handled, or which kind was meant.
+func (c *compiler) elsewhere(use string, kinds []string) string {
+	for _, queue := range slices.Sorted(maps.Keys(c.known.Queues)) {
+		if slices.Contains(c.known.Queues[queue], use) {
+			return fmt.Sprintf("; it is handled on the queue %s", queue)
+		}
+	}
+	return near(use, kinds)
 }
 
 func orNone(all []string) string {

@@ -19,6 +19,7 @@ const (
 	CodeKind           = "kind"            // none, or several, of the kinds of a step
 	CodeUnknownStep    = "unknown_step"    // no such step
 	CodeUnknownHandler = "unknown_handler" // nobody handles jobs of that kind
+	CodeUnworkedQueue  = "unworked_queue"  // warning: nobody here works that queue
 	CodeUnknownFlow    = "unknown_flow"    // no such sub-flow
 	CodeCycle          = "cycle"           // steps that wait for each other
 	CodeUnreachable    = "unreachable"     // nothing can lead there

@@ -81,7 +81,7 @@ func TestDiffInWords(t *testing.T) {
 	for _, c := range flow.Diff(a, b) {
 		got = append(got, strings.TrimSpace(c.Step+" "+c.Kind+": "+c.Text))
 	}
-	want := `changed: timeout is now 1h0m0s
+	want := `changed: timeout is now 1h
 a changed: queue is now fast
 b changed: attempts is not set any more; it was 2
 b changed: on_failure is now goto d
@@ -92,5 +92,19 @@ c removed: it was a step that waits for 1d`
 	}
 	if same := flow.Diff(a, a); len(same) > 0 {
 		t.Error("a flow differs from itself:", same)
+	}
+}
+
+// A queue that is worked here must have the handler; another may be worked elsewhere.
+func TestQueuesThatAreKnown(t *testing.T) {
+	src := head + "  a: {use: mail, queue: mails}\n  b: {use: mial, queue: mails}\n  c: {use: mail}\n  d: {use: x, queue: mails, compensate: {use: mail, queue: mails}}\n"
+	_, problems := flow.Load([]byte(src), flow.Known{Queues: map[string][]string{"mails": {"mail"}, "works": {"x"}}})
+	want := []string{
+		`4:12: nobody handles "mial" on the queue mails; there are handlers there for: mail (steps.b.use, unknown_handler)`,
+		`5:12: warning: nothing here works the queue default; "mail" waits there until a worker pulls it; it is handled on the queue mails (steps.c.use, unworked_queue)`,
+		`6:12: nobody handles "x" on the queue mails; there are handlers there for: mail; it is handled on the queue works (steps.d.use, unknown_handler)`,
+	}
+	if got := problems.Error(); got != strings.Join(want, "\n") {
+		t.Errorf("got\n%s", got)
 	}
 }

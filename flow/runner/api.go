@@ -60,7 +60,7 @@ func (r *Runner) Start(ctx context.Context, st Start) (Started, error) {
 	msgs := []forebay.Message{{
 		ID: st.ID, Queue: r.cfg.Queue, Kind: KindRun, Payload: st.Input,
 		Headers: map[string]string{HeaderFlow: st.Flow, HeaderVersion: strconv.Itoa(number)},
-		Job:     &forebay.JobOptions{Owner: st.Owner, Tenant: st.Tenant, Tags: append([]string{"flow:" + st.Flow}, st.Tags...)},
+		Job:     &forebay.JobOptions{Owner: st.Owner, Tenant: st.Tenant, Tags: append([]string{tagOf(st.Flow)}, st.Tags...)},
 	}}
 	now := r.cfg.Now()
 	msgs[0].NotBefore = now.Add(r.firstLook(v)) // the run's job looks after it, later
@@ -189,16 +189,4 @@ func (r *Runner) tell(ctx context.Context, run string, a advance) error {
 		err = results[0].Err
 	}
 	return err
-}
-
-// Runs lists runs by id, those after one.
-func (r *Runner) Runs(ctx context.Context, after string, limit int) (runs []flow.Run, err error) {
-	docs, err := r.b.Documents(ctx, collectionRun, after, limit)
-	for _, d := range docs {
-		s := state{}
-		if json.Unmarshal(d.Value, &s) == nil && s.Run != nil {
-			runs = append(runs, *s.Run)
-		}
-	}
-	return runs, err
 }

@@ -103,7 +103,7 @@ func (r *Runner) send(ctx context.Context, s *state, v *version, sends []flow.Se
 	}
 	for i, res := range results {
 		switch code := forebay.CodeOf(res.Err); {
-		case code == forebay.CodeInvalid || code == forebay.CodeTooLarge:
+		case code == forebay.CodeInvalid || code == forebay.CodeTooLarge || code == forebay.CodeUnsupported: // such as a queue that keeps no jobs
 			failed = append(failed, unsent(of[i], res.Err))
 		case res.Err != nil:
 			return nil, res.Err

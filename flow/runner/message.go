@@ -78,7 +78,7 @@ func (r *Runner) message(s *state, v *version, d *flow.Send, now time.Time) fore
 	if d.Undo {
 		m.Headers[HeaderUndo] = "1"
 	}
-	m.Job = &forebay.JobOptions{Timeout: d.Timeout, Backoff: d.Retry.Backoff, Parent: s.ID, Tags: []string{"flow:" + s.Flow}}
+	m.Job = &forebay.JobOptions{Timeout: d.Timeout, Backoff: d.Retry.Backoff, Parent: s.ID, Tags: []string{tagOf(s.Flow)}}
 	r.control(&m, s, d, now)
 	return m
 }
@@ -114,8 +114,23 @@ func (r *Runner) control(m *forebay.Message, s *state, d *flow.Send, now time.Ti
 		m.Headers = map[string]string{HeaderFlow: d.Use, HeaderVersion: strconv.Itoa(d.Version)}
 		p, _ := json.Marshal(parent{s.ID, d.Step, d.Round, d.Item}) // cannot fail
 		m.Headers[headerParent] = string(p)
-		m.Job.Tags = []string{"flow:" + d.Use}
+		m.Job.Tags = []string{tagOf(d.Use)}
 	}
+}
+
+// StepHeaders are those of a job's headers that say of which run it is a step; nil: of
+// none. Follow needs no others.
+func StepHeaders(all map[string]string) map[string]string {
+	if all[HeaderRun] == "" {
+		return nil
+	}
+	some := map[string]string{}
+	for _, name := range []string{HeaderRun, HeaderStep, HeaderRound, HeaderItem, HeaderUndo, HeaderFailure} {
+		if v, ok := all[name]; ok {
+			some[name] = v
+		}
+	}
+	return some
 }
 
 // eventOf reads what a job is of from its headers; nil: of no run.

@@ -10,7 +10,8 @@ import (
 // Alerts says who is told of failures for good, of timeouts and of overdue jobs: a
 // job of kind AlertKind in a queue of its own, whose handler passes it on.
 type Alerts struct {
-	Queue string // AlertQueue, for most; empty: nobody is told
+	Queue  string // AlertQueue, for most; empty: nobody is told
+	Growth Growth
 }
 
 const (
@@ -20,13 +21,13 @@ const (
 
 // Alert is the payload of an alert.
 type Alert struct {
-	ID       string    `json:"id"` // of the job or message; of the last one, where Count is more than one
+	ID       string    `json:"id"` // of the job or message; of the last one, where Count is more than one; empty where a queue is meant
 	Queue    string    `json:"queue"`
 	Name     string    `json:"name"` // its kind
 	Error    string    `json:"error"`
 	Code     string    `json:"code"`
 	Attempts int       `json:"attempts"`
-	Reason   string    `json:"reason"` // AlertDead, AlertTimeout, AlertOverdue
+	Reason   string    `json:"reason"` // AlertDead, AlertTimeout, AlertOverdue, AlertGrowth, AlertDropped
 	Owner    string    `json:"owner,omitempty"`
 	Count    int       `json:"count"` // how many it stands for
 	At       time.Time `json:"at"`
@@ -37,6 +38,8 @@ const (
 	AlertDead    = "dead"
 	AlertTimeout = "timeout" // an attempt; the job is tried again
 	AlertOverdue = "overdue" // it takes longer than its estimate
+	AlertGrowth  = "growth"  // the dead letters of a queue grow
+	AlertDropped = "dropped" // dead letters left by a bound
 )
 
 // Alerts of a group (reason, queue, kind, code and owner) go out one at once, then
@@ -55,7 +58,7 @@ type alerts struct {
 	mu     sync.Mutex // guards all below
 	groups map[string]*alertGroup
 	riding map[string]time.Time // jobs whose alert rides with a verdict, until the history tells of it
-	deaths map[string]Alert     // that the engine decided, by group, until they are told
+	deaths map[string]Alert     // and other ends that no verdict tells of, by group, until they are told
 }
 
 const (
@@ -188,13 +191,23 @@ func (a *alerts) died(e *forebay.HistoryEvent) {
 	if rode || e.Cause == nil || len(a.riding) >= mostRiding {
 		return
 	}
-	al := Alert{
+	a.keep(Alert{
 		ID: e.Job, Queue: e.Queue, Name: e.Kind, Error: e.Cause.Message, Code: e.Cause.Code,
 		Attempts: e.Attempt, Reason: AlertDead, Count: 1, At: e.At,
-	}
-	key := al.Queue + "/" + al.Name + "/" + al.Code
+	})
+}
+
+// heard is for what no verdict tells of, and is told soon.
+func (a *alerts) heard(al Alert) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keep(al)
+}
+
+func (a *alerts) keep(al Alert) {
+	key := al.Reason + "/" + al.Queue + "/" + al.Name + "/" + al.Code
 	if len(a.deaths) >= mostDeaths && a.deaths[key].Count == 0 {
-		key = ""
+		key = al.Reason
 	}
 	if a.deaths == nil {
 		a.deaths = make(map[string]Alert)

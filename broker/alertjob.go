@@ -125,6 +125,8 @@ func (b *Broker) hearDeaths(events []forebay.HistoryEvent) {
 	for i := range events {
 		if e := &events[i]; e.Type == forebay.HistoryDead && !b.isAlert(e.Queue, e.Kind) {
 			b.alerts.died(e)
+		} else if al, ok := dropped(e); ok {
+			b.alerts.heard(al)
 		}
 	}
 }
@@ -133,7 +135,8 @@ func (b *Broker) hearDeaths(events []forebay.HistoryEvent) {
 func (b *Broker) tellDeaths(ctx context.Context, now time.Time) {
 	raised := make(map[string]Alert)
 	for _, al := range b.alerts.takeDeaths() {
-		if j, err := b.able.jobs.Job(ctx, al.ID); err == nil {
+		if al.Reason != AlertDead || b.able.jobs == nil { // what was dropped is known no more
+		} else if j, err := b.able.jobs.Job(ctx, al.ID); err == nil {
 			al.Owner, al.Attempts = j.Job.Owner, j.Attempts
 		}
 		if ad := b.alerts.admit(&al, now); ad.out {

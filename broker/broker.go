@@ -50,6 +50,7 @@ type Broker struct {
 	effects    effects
 	alertQueue string
 	alerts     alerts
+	dead       deadWatch
 	estimates  *estimates
 	watcher    *Watcher
 }
@@ -86,8 +87,9 @@ func New(e engine.Engine, cfg Config) (*Broker, error) {
 		b.queues[name] = p
 	}
 	if b.alertQueue != "" {
-		problems = append(problems, engine.CheckQueue(b.alertQueue))
+		problems = append(problems, engine.CheckQueue(b.alertQueue), cfg.Alerts.Growth.check())
 	}
+	b.dead = newDeadWatch(cfg.Alerts.Growth, b.queues)
 	if err := errors.Join(problems...); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "broker: new", "%w", err)
 	}

@@ -189,7 +189,8 @@ func TestPoisonReachesNoHandler(t *testing.T) {
 			t.Errorf("handed out: %v", ds)
 		}
 		dead := must[[]forebay.DeadLetter](t)(b.Dead(t.Context(), engine.DeadQuery{}))
-		if len(dead) != 1 || dead[0].Message.ID != "poison" || dead[0].Cause.Code != "poison" || dead[0].Deliveries != 4 {
+		if len(dead) != 1 || dead[0].Message.ID != "poison" || dead[0].Cause.Code != "poison" ||
+			dead[0].Deliveries != 3 || dead[0].Attempts != 0 || dead[0].Cause.Detail["lost"] != "3" {
 			t.Errorf("dead letters: %+v", dead)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -133,11 +134,7 @@ func (b *Broker) withoutPoison(ctx context.Context, ds []forebay.Delivery) ([]fo
 			sound = append(sound, d)
 			continue
 		}
-		s := forebay.Settlement{Receipt: d.Receipt, Queue: d.Queue, Verdict: forebay.Dead, Cause: forebay.Cause{
-			Code:    codePoison,
-			Message: fmt.Sprintf("handed out %d times without a verdict that lasts; %d are allowed", d.Deliveries-1, most),
-			At:      b.now(),
-		}}
+		s := forebay.Settlement{Receipt: d.Receipt, Queue: d.Queue, Verdict: forebay.Dead, Unbegun: true, Cause: b.poison(&d, most)}
 		poison = append(poison, b.withAlert(s, &d, d.Attempt-1))
 	}
 	if len(poison) == 0 {
@@ -148,6 +145,19 @@ func (b *Broker) withoutPoison(ctx context.Context, ds []forebay.Delivery) ([]fo
 	defer cancel()
 	_, err := b.Settle(ctx, poison)
 	return sound, err
+}
+
+// poison is the cause of what takes its consumers down, or outlives their leases.
+func (b *Broker) poison(d *forebay.Delivery, most int) forebay.Cause {
+	handed, failed := d.Deliveries-1, d.Attempt-1
+	lost := max(handed-failed, 0)
+	return forebay.Cause{
+		Code: codePoison,
+		Message: fmt.Sprintf("whoever had it was lost %d times before a verdict, by a crash or a lease that ran out; handed out %d times, %d are allowed",
+			lost, handed, most),
+		Detail: map[string]string{"lost": strconv.Itoa(lost), "handed_out": strconv.Itoa(handed), "failed": strconv.Itoa(failed)},
+		At:     b.now(),
+	}
 }
 
 const settleTimeout = 10 * time.Second

@@ -112,11 +112,10 @@ func (b *Broker) chore(ctx context.Context) {
 	defer cancel()
 	now := b.now()
 	if b.alertQueue != "" {
-		if b.able.jobs != nil {
-			b.tellDeaths(ctx, now)
-		}
+		b.tellDeaths(ctx, now)
 		_ = b.raise(ctx, b.alerts.due(now))
 	}
+	b.watchDead(ctx, now)
 	e := b.estimates
 	if queues := e.takeMoved(); len(queues) > 0 {
 		e.dirty = true

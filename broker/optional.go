@@ -10,6 +10,7 @@ import (
 // abilities of the engine beyond the contract; nil: it lacks one.
 type abilities struct {
 	dead    engine.DeadLetters
+	groups  engine.DeadGroups
 	locator engine.Locator
 	limiter engine.Limiter
 	sizer   engine.Sizer
@@ -25,6 +26,7 @@ type abilities struct {
 func findAbilities(e engine.Engine) abilities {
 	var a abilities
 	a.dead, _ = engine.As[engine.DeadLetters](e)
+	a.groups, _ = engine.As[engine.DeadGroups](e)
 	a.locator, _ = engine.As[engine.Locator](e)
 	a.limiter, _ = engine.As[engine.Limiter](e)
 	a.sizer, _ = engine.As[engine.Sizer](e)
@@ -40,14 +42,6 @@ func findAbilities(e engine.Engine) abilities {
 
 func unsupported(what string) error {
 	return forebay.Errorf(forebay.CodeUnsupported, "broker", "this engine cannot %s", what)
-}
-
-// Dead lists dead letters, as engine.DeadLetters says.
-func (b *Broker) Dead(ctx context.Context, q engine.DeadQuery) ([]forebay.DeadLetter, error) {
-	if b.able.dead == nil {
-		return nil, unsupported("list dead letters")
-	}
-	return b.able.dead.Dead(ctx, q)
 }
 
 // Replay sends dead letters again, as engine.DeadLetters says.

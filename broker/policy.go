@@ -27,8 +27,10 @@ type Policy struct {
 	// all of these. A job with a backoff of its own does not ask it.
 	Wait func(d *forebay.Delivery, err error) time.Duration
 
-	Timeout time.Duration     // of one attempt of a job; 0: none
-	Keep    forebay.Retention // of jobs; 0: finished ones for 7 days, a million of the queue at most
+	Timeout  time.Duration // of one attempt of a job; 0: none
+	DeadMost int           // dead letters of a queue that Config.Queues names; the oldest leave beyond it. 0: no bound
+
+	Keep forebay.Retention // of jobs; 0: finished ones for 7 days, a million of the queue at most
 }
 
 var defaultPolicy = Policy{
@@ -51,6 +53,7 @@ func (p Policy) over(base Policy) Policy {
 	fill(&p.Backoff, base.Backoff)
 	fill(&p.Jitter, base.Jitter)
 	fill(&p.Timeout, base.Timeout)
+	fill(&p.DeadMost, base.DeadMost)
 	fill(&p.Keep.Finished, base.Keep.Finished)
 	fill(&p.Keep.Dead, base.Keep.Dead)
 	if p.Wait == nil {
@@ -83,6 +86,7 @@ func (p Policy) check(name string) error {
 	wrong(p.Backoff != forebay.BackoffFixed && p.Backoff != forebay.BackoffExponential, "backoff",
 		"%q; %s or %s are allowed", p.Backoff, forebay.BackoffFixed, forebay.BackoffExponential)
 	wrong(p.Timeout < 0 || p.Timeout > forebay.MaxDelay, "timeout", "%s; 0 (none) to %s are allowed", p.Timeout, forebay.MaxDelay)
+	wrong(p.DeadMost < 0, "deadMost", "%d; 0 (no bound) or more is allowed", p.DeadMost)
 	if err := engine.CheckRetention(name+".keep", p.Keep); err != nil {
 		problems = append(problems, err)
 	}

@@ -31,6 +31,10 @@ type DeadEnd struct {
 	Next   *forebay.Message // sent in its place, if its id is not known yet; nil: nothing
 }
 
+// LeftByRetention begins the text of the event of a dead job that left by its own
+// retention (JobOptions.Keep).
+const LeftByRetention = "kept as long as its retention says"
+
 // DeadOrder is how groups are listed.
 type DeadOrder string
 

@@ -6,6 +6,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // What has been kept long enough leaves in slices, so that others get their turn in
@@ -248,7 +249,7 @@ func (o *retain) letters(t *tx, why, where string, args ...any) (full bool, err 
 	}
 	for i := range jobs {
 		q := t.l.queues[jobs[i].Queue]
-		n := note{typ: evDiscarded, id: []byte(jobs[i].ID), kind: []byte(jobs[i].Kind), queue: q.name, text: "kept as long as its retention says: " + why}
+		n := note{typ: evDiscarded, id: []byte(jobs[i].ID), kind: []byte(jobs[i].Kind), queue: q.name, text: engine.LeftByRetention + ": " + why}
 		t.record(&n)
 		o.dead[q]++
 	}

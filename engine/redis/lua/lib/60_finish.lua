@@ -63,7 +63,7 @@ local function thin(q, set, count, field)
     if j then
       local most = keeps(j)[field]
       if most > 0 and count + i > most then
-        if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'more dead ones are kept than its retention allows') end
+        if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'kept as long as its retention says: count') end
         forget(q, id, j)
       end
     else

@@ -7,7 +7,7 @@ local function timeOut(q, id)
   if j.final then
     local k = keeps(j)
     if (j.final == 'dead' and k.deadAge or k.age) > 0 then
-      if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'kept as long as its retention allows') end
+      if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'kept as long as its retention says: age') end
       forget(q, id, j)
     end
     return

@@ -21,6 +21,7 @@ type abilities struct {
 	history engine.History
 	docs    engine.Documents
 	peeker  engine.Peeker
+	log     engine.Log
 }
 
 func findAbilities(e engine.Engine) abilities {
@@ -37,6 +38,7 @@ func findAbilities(e engine.Engine) abilities {
 	a.history, _ = engine.As[engine.History](e)
 	a.docs, _ = engine.As[engine.Documents](e)
 	a.peeker, _ = engine.As[engine.Peeker](e)
+	a.log, _ = engine.As[engine.Log](e)
 	return a
 }
 

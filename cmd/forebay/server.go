@@ -130,6 +130,7 @@ func (s *server) openQueue() error {
 	local, err := sqlite.Open(sqlite.Config{
 		HistoryAge:     s.settings.History.MaxAge,
 		HistoryMax:     s.settings.History.MaxRows,
+		Log:            logConfig(s.settings),
 		Path:           s.path(queueFile),
 		Durability:     durability,
 		DedupRetention: s.settings.Ingest.DedupWindow,
@@ -157,6 +158,20 @@ func (s *server) openQueue() error {
 	}
 	s.closing(s.broker.Close)
 	return nil
+}
+
+// logConfig says which queues keep what was sent. What the outbox keeps is on its way.
+func logConfig(s *config.Settings) sqlite.LogConfig {
+	c := sqlite.LogConfig{
+		Age: s.Queue(config.DefaultQueue).HistoryAge, MaxBytes: s.History.MaxBytes,
+		Ages: map[string]time.Duration{outboxPrefix + event.Queue: 0},
+	}
+	for name, q := range s.Queues {
+		if name != config.DefaultQueue {
+			c.Ages[name] = q.HistoryAge
+		}
+	}
+	return c
 }
 
 func policies(s *config.Settings) map[string]broker.Policy {

@@ -24,6 +24,7 @@ type Settings struct {
 	Handlers map[string]Handler // by kind of job
 	Reports  map[string]Report  // by name
 	History  History
+	Flows    Flows
 	Storage  Storage
 	Images   Images
 	Mail     Mail
@@ -103,6 +104,7 @@ type Queue struct {
 	Timeout     time.Duration
 	KeepAge     time.Duration
 	KeepCount   int64
+	HistoryAge  time.Duration
 }
 
 // DefaultQueue names the policy of queues that have none of their own.
@@ -246,5 +248,7 @@ func queueTable(name string) []*setting {
 			doc: "How long finished jobs are kept, where the job says nothing. Dead ones are kept until somebody acts on them."},
 		{key: at + "keepCount", queue: q, value: number(&q.KeepCount, 1_000_000, 0, 1_000_000_000),
 			doc: "How many finished jobs of the queue are kept."},
+		{key: at + "historyAge", queue: q, value: duration(&q.HistoryAge, 7*day, 0, 3650*day),
+			doc: "How long messages of the queue can be read and replayed after they were settled (forebay history). 0: not at all."},
 	}
 }

@@ -25,10 +25,16 @@ type Report struct {
 	URL    string
 }
 
-// History settings: how much of what happened to jobs is kept.
+// History settings: how much is kept of what happened to jobs, and of what was sent.
 type History struct {
-	MaxAge  time.Duration
-	MaxRows int64
+	MaxAge   time.Duration
+	MaxRows  int64
+	MaxBytes int64
+}
+
+// Flows settings: where files of flows lie.
+type Flows struct {
+	Dir string
 }
 
 // Storage settings: where the results of jobs lie.
@@ -74,6 +80,11 @@ func (s *Settings) taskTable() []*setting {
 			doc: "How long to keep what happened to jobs."},
 		{key: "history.maxRows", value: number(&h.MaxRows, 10_000_000, 1000, 1_000_000_000),
 			doc: "The most events of jobs to keep; the oldest leave first."},
+		{key: "history.maxBytes", value: size(&h.MaxBytes, 1*gib, 1*mib, 100_000*gib),
+			doc: "The most bytes of messages to keep after they were settled, of all queues together; the oldest leave first. How long: queues.<name>.historyAge."},
+
+		{key: "flows.dir", value: text(&s.Flows.Dir, "", 1024),
+			doc: "A folder with files of flows (*.yaml, *.yml, *.json). At the start each becomes the next version of its flow, unless the latest says the same. Empty: none."},
 
 		{key: "storage.url", value: storageURL(&st.URL),
 			doc: "Where uploads and results lie. Empty: the folder files in the data folder. The keys of S3 come from the AWS SDK's own chain."},

@@ -160,11 +160,12 @@ func (s *server) openQueue() error {
 	return nil
 }
 
-// logConfig says which queues keep what was sent. What the outbox keeps is on its way.
+// logConfig says which queues keep what was sent. What the outbox keeps is on its way, and
+// what runs tell themselves is in the history of their jobs.
 func logConfig(s *config.Settings) sqlite.LogConfig {
 	c := sqlite.LogConfig{
 		Age: s.Queue(config.DefaultQueue).HistoryAge, MaxBytes: s.History.MaxBytes,
-		Ages: map[string]time.Duration{outboxPrefix + event.Queue: 0},
+		Ages: map[string]time.Duration{outboxPrefix + event.Queue: 0, advanceQueue: 0},
 	}
 	for name, q := range s.Queues {
 		if name != config.DefaultQueue {
@@ -259,6 +260,8 @@ func (s *server) openHTTP() error {
 		Monitor:   s.monitor,
 		Streams:   s.streams,
 		Schedules: s.scheduler,
+		Flows:     s.flows,
+		Known:     s.known,
 		Receipts:  s.receipts,
 
 		AccessKeys: s.accessKeys(),

@@ -11,6 +11,8 @@ import (
 
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/flow/runner"
 	"github.com/forebayhq/forebay/images"
 	"github.com/forebayhq/forebay/inbox"
 	"github.com/forebayhq/forebay/keyring"
@@ -27,6 +29,8 @@ type taskParts struct {
 	storage   *storage.Store
 	images    *images.Images
 	scheduler *schedule.Scheduler
+	flows     *runner.Runner
+	known     flow.Known // of the handlers here
 }
 
 // openTasks opens what belongs to jobs, and a worker for each queue with handlers.
@@ -46,7 +50,13 @@ func (s *server) openTasks() (err error) {
 	if s.scheduler, err = schedule.New(schedule.Config{Broker: s.broker, Logger: s.log.With("part", "schedules")}); err != nil {
 		return err
 	}
-	return s.openJobWorkers()
+	if err := s.openFlows(); err != nil {
+		return err
+	}
+	if err := s.openJobWorkers(); err != nil {
+		return err
+	}
+	return s.loadFlows()
 }
 
 func (s *server) openStorage() (err error) {
@@ -82,7 +92,7 @@ func (s *server) openJobWorkers() error {
 		q := s.settings.Queue(name)
 		w, err := worker.New(s.broker, worker.Config{
 			Queue:        name,
-			Jobs:         queues[name],
+			Jobs:         s.flows.Steps(queues[name]),
 			Concurrency:  int(q.Concurrency),
 			Lease:        q.Lease,
 			DrainTimeout: s.settings.Server.Drain,
@@ -95,7 +105,8 @@ func (s *server) openJobWorkers() error {
 		s.workers = append(s.workers, w)
 		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds(), Concurrency: int(q.Concurrency)})
 	}
-	return nil
+	s.known = knows(queues)
+	return s.openFlowWorkers()
 }
 
 // registerTasks puts the routes of what belongs to jobs on the mux.
@@ -116,6 +127,9 @@ func (s *server) work(ctx context.Context) error {
 	}
 	if s.settings.Server.Has(config.RoleAPI) {
 		working.Go(func() error { return s.scheduler.Run(ctx) })
+	}
+	if s.settings.Server.Has(config.RoleWorker) {
+		working.Go(func() error { return s.flows.Run(ctx) })
 	}
 	for _, a := range s.adoptions() {
 		working.Go(func() error { return a.Run(ctx) })

@@ -108,6 +108,9 @@ func (r *Runner) control(m *forebay.Message, s *state, d *flow.Send, now time.Ti
 		m.Job = nil
 		if d.Queue == "" {
 			m.Queue = r.cfg.Events
+			if r.cfg.Emit != nil {
+				m.Payload = r.cfg.Emit(m.ID, m.Kind, m.Payload, now)
+			}
 		}
 	case flow.KindFlow:
 		m.Queue, m.Kind = r.cfg.Queue, KindRun

@@ -58,7 +58,11 @@ type Config struct {
 	Keep   time.Duration    // how long the state of a run is kept after its end; 0: 30 days
 	Alone  bool             // no other process works on the store, as with the embedded engine: chains of steps are quicker
 	Now    func() time.Time // nil: time.Now
-	Logger *slog.Logger     // nil: silent
+
+	// Emit writes what an event is on the queue Events, of its data; nil: as the data is.
+	Emit func(id, kind string, data []byte, now time.Time) []byte
+
+	Logger *slog.Logger // nil: silent
 }
 
 // Queues of which a Config says nothing.

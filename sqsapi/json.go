@@ -86,6 +86,13 @@ func (p *jsonProtocol) encode(b []byte, _ *action, out any, _ string) ([]byte, e
 	if out == nil {
 		return append(b, "{}"...), nil
 	}
+	if b, hot, err := encodeHot(b, out); hot {
+		return b, err
+	}
+	return encodeCold(b, out)
+}
+
+func encodeCold(b []byte, out any) ([]byte, error) {
 	w := bytes.NewBuffer(b)
 	err := json.MarshalWrite(w, out, writing)
 	return w.Bytes(), err

@@ -185,11 +185,24 @@ func sqsConsumer(ctx context.Context, o options, t *table) (err error) {
 		return err
 	}
 	began := time.Now()
+	used, err1 := cpuTime(c.cmd.Process.Pid)
+	served, err2 := cpuTime(s.cmd.Process.Pid)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
 	if _, err := s.left(ctx, url, 0); err != nil {
 		return err
 	}
 	rate := float64(left) / time.Since(began).Seconds()
 	t.target("SQS to the sink", rate, "messages/s", "≥ 15,000", rate >= 15_000)
+	usedThen, err1 := cpuTime(c.cmd.Process.Pid)
+	servedThen, err2 := cpuTime(s.cmd.Process.Pid)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	each := func(d time.Duration) bench.Series { return bench.Series{float64(d.Microseconds()) / float64(left)} }
+	t.figure("CPU of the consumer", "µs a message", each(usedThen-used))
+	t.figure("CPU of the endpoint", "µs a message", each(servedThen-served))
 	per, err := c.metric(ctx, "forebay_sqs_requests_per_message")
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func ownBody(r *http.Request) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err := readBody(r)
 	if err != nil {
 		return err
 	}
@@ -51,4 +51,14 @@ func ownBody(r *http.Request) error {
 	r.Body, _ = r.GetBody()
 	r.ContentLength = int64(len(body))
 	return nil
+}
+
+// readBody reads a body into as many bytes as it says that it has.
+func readBody(r *http.Request) ([]byte, error) {
+	if r.ContentLength <= 0 {
+		return io.ReadAll(r.Body)
+	}
+	body := make([]byte, r.ContentLength)
+	_, err := io.ReadFull(r.Body, body)
+	return body, err
 }

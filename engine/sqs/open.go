@@ -126,6 +126,7 @@ func httpClient(settings aws.Config) *http.Client {
 	transport := base.GetTransport()
 	transport.MaxIdleConnsPerHost = 128
 	transport.MaxIdleConns = 256
+	transport.ReadBufferSize, transport.WriteBufferSize = 16<<10, 8<<10 // ten messages in one read
 	transport.ForceAttemptHTTP2 = false
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)

@@ -34,8 +34,11 @@ func (e *Engine) poll(ctx context.Context, q *queue, limit int, wait, lease time
 	whole := seconds(lease)
 	in := &awssqs.ReceiveMessageInput{
 		QueueUrl: &q.url, MaxNumberOfMessages: int32(limit), WaitTimeSeconds: int32(wait / time.Second), VisibilityTimeout: int32(whole),
-		MessageAttributeNames:       []string{"All"},
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		MessageAttributeNames: []string{"All"},
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{ // no more than is read
+			types.MessageSystemAttributeNameApproximateReceiveCount, types.MessageSystemAttributeNameSentTimestamp,
+			types.MessageSystemAttributeNameMessageGroupId,
+		},
 	}
 	began := time.Now() // before the request: SQS cannot have begun to count the leases earlier
 	var try attempt

@@ -107,11 +107,14 @@ func wanted(attributes map[string]Attribute, names []string) map[string]Attribut
 	if len(attributes) == 0 || len(names) == 0 {
 		return nil
 	}
+	if slices.Contains(names, "All") {
+		return attributes
+	}
 	some := map[string]Attribute{}
 	for name, a := range attributes {
 		if slices.ContainsFunc(names, func(n string) bool {
 			prefix, is := strings.CutSuffix(n, ".*")
-			return n == "All" || n == "*" || n == name || is && (prefix == "" || strings.HasPrefix(name, prefix))
+			return n == "*" || n == name || is && (prefix == "" || strings.HasPrefix(name, prefix))
 		}) {
 			some[name] = a
 		}
@@ -136,13 +139,13 @@ func (s *Service) systemOf(q *queue, d *forebay.Delivery, names []string, now ti
 	if len(names) == 0 {
 		return nil
 	}
-	all := slices.Contains(names, "All")
-	out := map[string]string{}
-	for _, name := range systemNames() {
-		if all || slices.Contains(names, name) {
-			if value := s.system(q, d, name, now); value != "" {
-				out[name] = value
-			}
+	if slices.Contains(names, "All") {
+		names = systemNames()
+	}
+	out := make(map[string]string, len(names))
+	for _, name := range names {
+		if value := s.system(q, d, name, now); value != "" {
+			out[name] = value
 		}
 	}
 	return out

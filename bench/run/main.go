@@ -30,6 +30,7 @@ type options struct {
 	seconds int // of one wrk run
 	backlog int
 	search  int // jobs that are searched
+	history int // messages that the log holds
 	child   string
 }
 
@@ -49,6 +50,7 @@ var parts = []part{
 	{"starts", starts},
 	{"streams", streams},
 	{"search", search},
+	{"history", history},
 	{"sqs", sqsEndpoint},
 	{"sqs backlog", sqsBacklog},
 	{"sqs idle", sqsIdle},
@@ -64,6 +66,7 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 5, "length of one load run")
 	flag.IntVar(&o.backlog, "backlog", 1_000_000, "messages that wait in the backlog part")
 	flag.IntVar(&o.search, "search", 200_000, "jobs in the search part, one per commit")
+	flag.IntVar(&o.history, "history", 1_000_000, "messages that the log holds in the history part")
 	flag.StringVar(&only, "only", "", "parts to run, separated by commas; empty: all")
 	flag.StringVar(&o.child, "child", "", "for this program's own use")
 	flag.Parse()

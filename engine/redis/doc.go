@@ -33,7 +33,7 @@
 //
 // # What it does not do
 //
-//   - It does not list jobs (engine.JobLister), nor tell bytes (engine.Sizer), nor act on
+//   - It does not tell bytes on disk (engine.Sizer: a server has none of ours), nor act on
 //     void receipts (engine.Late) or look at messages without a hand-out (engine.Peeker).
 //   - It makes the next run of a BullMQ job scheduler, but no scheduler: Node clients do.
 //   - It tells no metrics of BullMQ, and no name by which getWorkers would list it.

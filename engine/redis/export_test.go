@@ -10,8 +10,7 @@ import (
 
 // Sweep does what the keeper does from time to time for queues in use.
 func (e *Engine) Sweep(ctx context.Context, queue string) error {
-	_, err := e.run(ctx, "sweep", sweepMost, 1, queue)
-	return err
+	return e.tidy(ctx, []any{sweepMost, 1, queue})
 }
 
 // OpenInBubble opens an engine that can live in a bubble of testing/synctest with a

@@ -82,7 +82,7 @@ func (k *keeper) run() {
 			last = time.Now()
 			args = k.all(args)
 		}
-		if _, err := k.e.run(ctx, "sweep", args...); err != nil {
+		if err := k.e.tidy(ctx, args); err != nil {
 			trouble = min(max(2*trouble, 100*time.Millisecond), 5*time.Second)
 		} else {
 			trouble = 0

@@ -14,6 +14,7 @@ local function drop_(id, popped)
   if not j then return end
   if not popped then unqueue(q, id, j) end
   call('ZREM', q.f .. 'x', id)
+  unlists(q, id)
   note(q, id, j, 'discarded', '', 'x', 'its queue was purged')
   if j.g then
     call('ZREM', q.f .. 'g:' .. j.g, id)
@@ -25,6 +26,7 @@ local function drop_(id, popped)
   if j.key then
     local r = record(G .. j.key)
     if r and r.id == id then call('DEL', G .. j.key) end
+    call('HDEL', q.f .. 'k', id)
   end
   revive(q, id)
   event(q, 'removed', id, 'prev', 'wait')

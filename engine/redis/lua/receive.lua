@@ -158,6 +158,7 @@ local function unmark(id, j)
   call('ZREM', q.f .. 'f', id)
   call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
   j.final, j.dead = nil, nil
+  lists(q, id, j)
 end
 
 local loose, place = {}, {} -- of chains: what this call has let come though its first is taken

@@ -31,6 +31,7 @@ local function replay(q, id, j)
     call('HDEL', j.parentKey .. ':failed', key)
     call('SADD', j.parentKey .. ':dependencies', key)
   end
+  lists(q, id, j)
   note(q, id, j, 'replayed', 'waiting')
   enqueue(q, id, j, false, 'failed')
 end

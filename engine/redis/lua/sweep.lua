@@ -2,10 +2,12 @@
 -- jobs without a lock wait again.
 --
 --   active, lease over ──▶ wait        delayed, due ──▶ wait | prioritized | lane
+--   fb:j, gone by somebody else ──▶ nothing
 --   waiting, too late ──▶ failed       active by a Node worker, no lock ──▶ wait
 --
 -- ARGV: most per queue, number of queues, their names; none: those that are due, up to 20
--- Keys: those of lib/70_due.lua, stalled, stalled-check.
+-- Keys: those of lib/70_due.lua, stalled, stalled-check, fb:j, fb:k.
+-- Gives queues that were obliterated, and 1 where more is to be tidied.
 
 local most, names = num(), {}
 for i = 1, num() do names[i] = arg() end
@@ -36,10 +38,32 @@ local function stalled(q)
   end
 end
 
+-- tidy lets go of what Node clients have finished or removed, where there is much of it.
+-- A queue that was obliterated is told: nothing of ours should stay of it.
+local gone = {}
+local function tidy(q)
+  if call('EXISTS', q.p .. 'meta') == 0 then
+    gone[#gone + 1] = q.name
+    return
+  end
+  if call('ZCARD', q.f .. 'j') <= unfinished(q) + 100 then return end
+  local page = call('ZSCAN', q.f .. 'j', call('HGET', q.f .. 's', 'scan') or '0', 'COUNT', 500)
+  call('HSET', q.f .. 's', 'scan', page[1])
+  for i = 1, #page[2], 2 do
+    local id = page[2][i]
+    local at = call('HMGET', q.p .. id, 'name', 'finishedOn')
+    if not at[1] then missed(q, id) elseif at[2] then unlists(q, id) end
+  end
+  gone.more = true
+end
+
 for _, name in ipairs(names) do
   local q = queue(name)
   advance(q, most)
   adopt(q)
-  if check then stalled(q) end
+  if check then
+    stalled(q)
+    tidy(q)
+  end
 end
-return { {}, done(), counts(), int(NOW) }
+return { gone, done(), counts(), int(NOW), { gone.more and 1 or 0 } }

@@ -28,6 +28,20 @@ local function load(q, id)
   }
 end
 
+-- fb:j of a queue has what has not finished, by the time of sending, so that it can be
+-- listed, and so that what Node clients took away is missed. What a script does to it is
+-- done at its end, all at once. fb:k has the dedup records of those that have one.
+local function lists(q, id, j)
+  q.listed = q.listed or {}
+  q.listed[#q.listed + 1] = j.at
+  q.listed[#q.listed + 1] = id
+end
+
+local function unlists(q, id)
+  q.unlisted = q.unlisted or {}
+  q.unlisted[#q.unlisted + 1] = id
+end
+
 local function special(j) return (j.g or j.l or j.t) ~= nil end
 
 -- level is our 0 to 9 of BullMQ's priority: none is 5, 1 to 10 are 0 to 9.

@@ -32,9 +32,23 @@ local function fade(key, id)
   if r.til > NOW then call('PEXPIRE', key, int(r.til - NOW)) else call('DEL', key) end
 end
 
+-- keyFades gives the dedup record of a job its end.
+local function keyFades(q, id, j)
+  fade(G .. j.key, id)
+  call('HDEL', q.f .. 'k', id)
+end
+
+-- missed lets go of what somebody else took away, with its records.
+local function missed(q, id)
+  unlists(q, id)
+  fade(G .. 'i:' .. id, id)
+  local key = call('HGET', q.f .. 'k', id)
+  if key then keyFades(q, id, { key = key }) end
+end
+
 -- keyEnds lets go of the dedup key of a job that has ended.
 local function keyEnds(q, id, j, state)
-  if j.key and (j.job or state ~= 'dead') then fade(G .. j.key, id) end
+  if j.key and (j.job or state ~= 'dead') then keyFades(q, id, j) end
   if not j.deid then return end
   local de = q.p .. 'de:' .. j.deid
   if call('PTTL', de) == -1 and call('GET', de) == id then call('DEL', de) end

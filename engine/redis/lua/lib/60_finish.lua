@@ -21,9 +21,10 @@ local function forget(q, id, j)
     call('ZREM', q.f .. 'dead', id)
     call('ZREM', G .. 'dead', q.name .. ':' .. id)
   end
+  if j.final == 'cancelled' or j.final == 'expired' then call('HINCRBY', q.f .. 's', j.final, -1) end
   delKeys(q, id)
   fade(G .. 'i:' .. id, id)
-  if j.key then fade(G .. j.key, id) end
+  if j.key then keyFades(q, id, j) end
 end
 
 -- A finished job whose id is sent again, past its window, is told of no more while the
@@ -110,6 +111,7 @@ local function shelve(q, id, j, set, fields)
     return
   end
   call('ZADD', q.p .. set, NOW, id)
+  if set == 'failed' then call('HINCRBY', q.f .. 's', fields[2], 1) end -- cancelled, expired
   call('ZADD', q.f .. 'f', call('HINCRBY', q.f .. 's', 'f', 1), id)
   call('HSET', q.p .. id, unpack(fields))
   if k.age > 0 then call('ZADD', q.f .. 'x', NOW + k.age, id) end
@@ -124,6 +126,7 @@ local function finish(q, id, j, state, o)
   if not drop(q, id, j) then unqueue(q, id, j) end
   call('ZREM', q.f .. 'x', id)
   if j.place then call('HDEL', key, 'fbp') end
+  unlists(q, id)
   if j.g then
     call('ZREM', q.f .. 'g:' .. j.g, id)
     follow(q, j.g)

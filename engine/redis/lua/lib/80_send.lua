@@ -120,7 +120,10 @@ local function sendOne()
   end
   call('HSET', key, unpack(fields))
   call('SET', G .. 'i:' .. id, int(til) .. '|' .. m.print .. '|' .. m.queue .. '|')
-  if m.key ~= '' then call('SET', G .. m.key, int(til) .. '|' .. m.print .. '|' .. m.queue .. '|' .. id) end
+  if m.key ~= '' then
+    call('HSET', q.f .. 'k', id, m.key)
+    call('SET', G .. m.key, int(til) .. '|' .. m.print .. '|' .. m.queue .. '|' .. id)
+  end
   if m.deid ~= '' then
     if m.mode == 't' then
       call('SET', q.p .. 'de:' .. m.deid, id, 'PX', int(math.max(m.window, 1)))
@@ -130,6 +133,7 @@ local function sendOne()
   end
   local at = m.expires > 0 and m.expires or m.deadline
   if at > 0 then call('ZADD', q.f .. 'x', at, id) end
+  lists(q, id, j)
   event(q, 'added', id, 'name', m.name)
   if m.due > NOW then
     postpone(q, id, j, m.due)

@@ -28,6 +28,12 @@ local function find(id, guessQueue, guessID)
   end
 end
 
+-- unfinished counts what waits, is delayed or is active.
+local function unfinished(q)
+  return call('LLEN', q.wait) + call('LLEN', q.p .. 'paused') + call('ZCARD', q.prio) + call('ZCARD', q.delayed)
+    + call('ZCARD', q.p .. 'waiting-children') + call('LLEN', q.active) + call('ZCARD', q.f .. 'p') + call('ZCARD', q.f .. 'd')
+end
+
 -- adopt gives a number to what Node workers let fail for good, so that it is listed
 -- as a dead letter. Each failed job is looked at once.
 local function adopt(q)

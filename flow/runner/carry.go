@@ -165,27 +165,47 @@ func (r *Runner) unwait(ctx context.Context, s *state, v *version, told []advanc
 	}
 }
 
-// wake hands the job of an ended run out, so that it ends too.
-func (r *Runner) wake(ctx context.Context, s *state) error {
+// wake hands the jobs of runs that are over out, so that they end too.
+func (r *Runner) wake(ctx context.Context, runs []string, over []bool, fail func(run string, err error)) {
 	now := r.cfg.Now()
-	errs, err := r.b.Change(ctx, []engine.JobChange{{ID: s.ID, Due: &now}})
+	var changes []engine.JobChange
+	for i, run := range runs {
+		if over[i] {
+			changes = append(changes, engine.JobChange{ID: run, Due: &now})
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	errs, err := r.b.Change(ctx, changes)
+	for i, c := range changes {
+		one := err
+		if err == nil {
+			one = errs[i]
+		}
+		switch forebay.CodeOf(one) {
+		case forebay.CodeNotFound:
+			one = nil
+		case forebay.CodeConflict:
+			one = r.awake(ctx, c.ID)
+		}
+		if one != nil {
+			fail(c.ID, one)
+		}
+	}
+}
+
+// awake is for a run whose job is with somebody already: to look after it, or with its
+// verdict.
+func (r *Runner) awake(ctx context.Context, run string) error {
+	j, err := r.b.Job(ctx, run)
+	if missing(err) || err == nil && j.State.Final() {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	switch forebay.CodeOf(errs[0]) {
-	case forebay.CodeNotFound:
-		return nil
-	case forebay.CodeConflict:
-		j, err := r.b.Job(ctx, s.ID)
-		if missing(err) || err == nil && j.State.Final() {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return forebay.Snooze(50 * time.Millisecond) // it is being looked after just now
-	}
-	return errs[0]
+	return forebay.Snooze(50 * time.Millisecond)
 }
 
 // revive brings the job of a run that had failed back, for the run goes on.

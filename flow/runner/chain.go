@@ -13,8 +13,8 @@ import (
 // of it follows from the ledger. While it is so, and this process alone works on the
 // store (Config.Alone), its state is kept in memory, and the verdict of a step carries
 // the next step itself. As soon as more is wanted, a fan-out, a wait, a failure, the
-// end, the verdict carries an advance with the state so far, which is stored then. What
-// memory has lost is found in the ledger (recover).
+// end, the verdict carries an advance, and the state so far is stored then. What memory
+// has lost is found in the ledger (recover).
 
 // chained is a run whose one job is on its way.
 type chained struct {
@@ -23,7 +23,7 @@ type chained struct {
 	input *flow.Input
 }
 
-const maxChained = 20_000 // in memory; others go the longer way
+const maxChained = 20_000 // in memory, of each sort; others go the longer way
 
 // beginChain makes the first step of a run, where it is one alone.
 func (r *Runner) beginChain(run string, v *version, input []byte, now time.Time) (*chained, *forebay.Message) {
@@ -57,10 +57,7 @@ func (r *Runner) onlyNext(c *chained, e flow.Effects, now time.Time) *forebay.Me
 func (r *Runner) remember(c *chained) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.chains) >= maxChained {
-		clear(r.chains)
-	}
-	r.chains[c.ID] = c
+	put(r.chains, c.ID, c)
 }
 
 // take forgets a chained run; nil: it is not known as one.
@@ -73,36 +70,76 @@ func (r *Runner) take(run string) *chained {
 }
 
 // chain lets the next step ride with the verdict of a step; false: an advance is
-// needed, which is told the state from before, if that is known.
-func (r *Runner) chain(j *forebay.Delivery, run string, e flow.Event, s *forebay.Settlement) (before *flow.Run, ok bool) {
+// needed. It finds the state from before in memory, or else in the ledger.
+func (r *Runner) chain(j *forebay.Delivery, run string, e flow.Event, s *forebay.Settlement) bool {
 	c := r.take(run)
 	if c == nil {
-		return nil, false
+		return false
 	}
 	ids := c.v.plan.InFlight(c.Run)
 	if len(ids) != 1 || ids[0] != j.ID { // it went on otherwise
-		return nil, false
+		return false
+	}
+	before := chained{&state{Run: copied(c.Run)}, c.v, c.input}
+	if e.Type == flow.EventCompleted {
+		if next := r.onlyNext(c, c.v.plan.Advance(c.Run, c.input, e), r.cfg.Now()); next != nil {
+			s.Next = append(s.Next[:len(s.Next):len(s.Next)], *next)
+			r.remember(c)
+			return true
+		}
 	}
 	r.mu.Lock()
-	r.inputs[run] = c.input // whoever decides next needs it
-	r.mu.Unlock()
-	snapshot := *c.Run
-	snapshot.Steps = make(map[string]*flow.StepRun, len(c.Steps))
-	for id, one := range c.Steps {
-		copied := *one
-		snapshot.Steps[id] = &copied
+	defer r.mu.Unlock()
+	put(r.left, run, &before)
+	return false
+}
+
+// copied is a run whose steps can be changed without changing r's. What is in a step
+// is not changed but replaced.
+func copied(r *flow.Run) *flow.Run {
+	c := *r
+	c.Steps = make(map[string]*flow.StepRun, len(r.Steps))
+	for id, one := range r.Steps {
+		s := *one
+		c.Steps[id] = &s
 	}
-	if e.Type != flow.EventCompleted {
-		return &snapshot, false
+	return &c
+}
+
+// put keeps something in a map in memory, which has a bound.
+func put(m map[string]*chained, run string, c *chained) {
+	if len(m) >= maxChained {
+		clear(m)
 	}
-	next := r.onlyNext(c, c.v.plan.Advance(c.Run, c.input, e), r.cfg.Now())
-	if next == nil {
-		return &snapshot, false
+	m[run] = c
+}
+
+// leave gives the state of a run that has left its chain, once; nil: it is not known.
+func (r *Runner) leave(run string) *chained {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.left[run]
+	delete(r.left, run)
+	return c
+}
+
+// keepEnd keeps the state of a run that has ended until its job is handed out. Who
+// decides anew about the run takes it back.
+func (r *Runner) keepEnd(s *state, v *version) {
+	if !r.cfg.Alone { // others may decide about it
+		return
 	}
-	s.Next = append(s.Next[:len(s.Next):len(s.Next)], *next)
-	r.forgetInput(run) // the chain has it
-	r.remember(c)
-	return nil, true
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	put(r.ended, s.ID, &chained{s, v, nil})
+}
+
+func (r *Runner) takeEnd(run string) *chained {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c := r.ended[run]
+	delete(r.ended, run)
+	return c
 }
 
 // recover makes the state of a run from the ledger: it decides as if from the start,

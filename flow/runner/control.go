@@ -47,7 +47,7 @@ func (r *Runner) handleWait(j *worker.Job) ([]byte, error) {
 	j.Follow(func(s forebay.Settlement) forebay.Settlement {
 		switch s.Verdict {
 		case forebay.Ack:
-			return r.carry(s, run, *e, nil)
+			return r.carry(s, run, *e)
 		case forebay.Release, forebay.Retry:
 			return s
 		}

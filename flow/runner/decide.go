@@ -32,20 +32,26 @@ func (r *Runner) Advances() worker.BatchHandler {
 		}
 		var all errgroup.Group
 		all.SetLimit(sideBySide)
-		for _, run := range runs {
+		over := make([]bool, len(runs))
+		for i, run := range runs {
 			all.Go(func() error {
-				r.advance(ctx, run, ds, byRun[run], errs)
+				over[i] = r.advance(ctx, run, ds, byRun[run], errs)
 				return nil
 			})
 		}
 		all.Wait()
+		r.wake(ctx, runs, over, func(run string, err error) {
+			for _, i := range byRun[run] {
+				errs[i] = err
+			}
+		})
 		return errs
 	})
 }
 
-// advance decides about one run, by the deliveries of these places. It may be
-// repeated, and crash anywhere.
-func (r *Runner) advance(ctx context.Context, run string, ds []forebay.Delivery, places []int, errs []error) {
+// advance decides about one run, by the deliveries of these places, and tells whether it
+// is over. It may be repeated, and crash anywhere.
+func (r *Runner) advance(ctx context.Context, run string, ds []forebay.Delivery, places []int, errs []error) (over bool) {
 	var told []advance
 	repeated := false
 	for _, i := range places {
@@ -59,7 +65,8 @@ func (r *Runner) advance(ctx context.Context, run string, ds []forebay.Delivery,
 	}
 	err := errors.New("others change the run again and again")
 	for range maxTries {
-		if again := r.decide(ctx, run, told, repeated); forebay.CodeOf(again) != forebay.CodeConflict {
+		var again error
+		if over, again = r.decide(ctx, run, told, repeated); forebay.CodeOf(again) != forebay.CodeConflict {
 			err = again
 			break
 		}
@@ -69,17 +76,19 @@ func (r *Runner) advance(ctx context.Context, run string, ds []forebay.Delivery,
 			errs[i] = err // those behind a failure too: the order stays
 		}
 	}
+	return over && err == nil
 }
 
-// decide makes one decision of all that was told of a run.
-func (r *Runner) decide(ctx context.Context, run string, told []advance, repeated bool) error {
+// decide makes one decision of all that was told of a run, and tells whether it is over.
+func (r *Runner) decide(ctx context.Context, run string, told []advance, repeated bool) (over bool, err error) {
 	if len(told) == 0 {
-		return nil
+		return false, nil
 	}
 	r.take(run)
+	r.takeEnd(run)
 	s, v, input, effects, err := r.stateOf(ctx, run, told)
 	if s == nil || err != nil { // nil: it has left by its retention, or never was
-		return err
+		return false, err
 	}
 	before := s.State
 	for _, a := range told {
@@ -87,29 +96,33 @@ func (r *Runner) decide(ctx context.Context, run string, told []advance, repeate
 		switch {
 		case forebay.CodeOf(err) == forebay.CodeConflict, missing(err): // a command that came too late
 		case err != nil:
-			return err
+			return false, err
 		default:
 			effects = joined(effects, more)
 		}
 	}
 	if err := r.carryOut(ctx, s, v, &effects); err != nil {
-		return err
+		return false, err
 	}
 	if err := r.save(ctx, s); err != nil {
-		return err
+		return false, err
 	}
 	r.unwait(ctx, s, v, told)
 	if s.State.Final() {
-		return r.wake(ctx, s)
+		r.keepEnd(s, v)
+		return true, nil
 	}
 	if effects.Reopened || before.Final() || repeated {
-		return r.revive(ctx, s)
+		return false, r.revive(ctx, s)
 	}
-	return nil
+	return false, nil
 }
 
 // stateOf loads the state of a run, or makes it.
 func (r *Runner) stateOf(ctx context.Context, run string, told []advance) (s *state, v *version, input *flow.Input, e flow.Effects, err error) {
+	if c := r.leave(run); c != nil { // else, if there is a state all the same, storing is refused
+		return c.state, c.v, c.input, e, nil
+	}
 	s, v, input, err = r.load(ctx, run)
 	if missing(err) {
 		return r.begin(ctx, run, told)
@@ -147,18 +160,9 @@ func joined(a, b flow.Effects) flow.Effects {
 	}
 }
 
-// begin makes the state of a run that has none yet: as it was told, or else from the
-// ledger. nil: there is no such run, or it has ended.
+// begin makes the state of a run that has none yet, from the ledger. nil: there is no such run, or it has ended.
 func (r *Runner) begin(ctx context.Context, run string, told []advance) (*state, *version, *flow.Input, flow.Effects, error) {
 	none := flow.Effects{}
-	if first := told[0].Run; first != nil {
-		v, err := r.version(ctx, first.Flow, first.Version)
-		if err != nil {
-			return nil, nil, nil, none, err
-		}
-		input, err := r.input(ctx, run)
-		return &state{Run: first}, v, input, none, err
-	}
 	j, err := r.b.Job(ctx, run)
 	if missing(err) || err == nil && (j.State.Final() && told[0].Command == nil || j.Kind != KindRun) {
 		return nil, nil, nil, none, nil

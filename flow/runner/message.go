@@ -40,7 +40,6 @@ type advance struct {
 	Events  []flow.Event  `json:"events,omitempty"`
 	Command *flow.Command `json:"command,omitempty"`
 	Lost    []string      `json:"lost,omitempty"` // ids of jobs that the store does not have
-	Run     *flow.Run     `json:"run,omitempty"`  // its state before, where that is not stored yet
 }
 
 // advanceMessage decides about a run, after those that were sent before it.

@@ -41,6 +41,9 @@ const soon = 5 * time.Second
 
 // handleRun is called when a run begins, now and then, and when it has ended.
 func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
+	if c := r.takeEnd(j.ID); c != nil {
+		return r.verdict(j, c.state)
+	}
 	s, v, input, err := r.load(ctx, j.ID)
 	if missing(err) {
 		return nil, r.look(j, advance{Begin: true}, min(r.cfg.Watch, soon))

@@ -88,6 +88,8 @@ type Runner struct {
 	plans  map[planKey]*version   // guarded by mu, as the next
 	inputs map[string]*flow.Input // of runs that are going on
 	chains map[string]*chained    // runs without a document
+	left   map[string]*chained    // those that have just got one coming: as they were
+	ended  map[string]*chained    // runs whose jobs are to be handed out for their verdict
 }
 
 type planKey struct {
@@ -128,7 +130,7 @@ func New(b *broker.Broker, cfg Config) (*Runner, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "runner: new", "%w", err)
 	}
-	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}}, nil
+	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}, left: map[string]*chained{}, ended: map[string]*chained{}}, nil
 }
 
 // Queue is where runs are; a worker of jobs with Handler has to consume it.

@@ -52,16 +52,15 @@ func (r *Runner) follow(j *forebay.Delivery, run string, e flow.Event, s forebay
 	default:
 		return s
 	}
-	before, ok := r.chain(j, run, e, &s)
-	if ok {
+	if r.chain(j, run, e, &s) {
 		return s
 	}
-	return r.carry(s, run, e, before)
+	return r.carry(s, run, e)
 }
 
 // carry lets an advance ride with a verdict.
-func (r *Runner) carry(s forebay.Settlement, run string, e flow.Event, before *flow.Run) forebay.Settlement {
-	if m, err := r.advanceMessage(run, advance{Events: []flow.Event{e}, Run: before}); err == nil {
+func (r *Runner) carry(s forebay.Settlement, run string, e flow.Event) forebay.Settlement {
+	if m, err := r.advanceMessage(run, advance{Events: []flow.Event{e}}); err == nil {
 		s.Next = append(s.Next[:len(s.Next):len(s.Next)], m)
 	}
 	return s // else the run finds out by itself

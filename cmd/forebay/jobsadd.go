@@ -112,20 +112,21 @@ func (c *jobsAddCmd) job(p *program) (api.NewJob, error) {
 	if c.DedupKey != "" || c.DedupMode != "" || c.DedupWindow > 0 {
 		n.Dedup = &api.Dedup{Key: c.DedupKey, Mode: forebay.DedupMode(c.DedupMode), Window: api.Duration(c.DedupWindow)}
 	}
-	data, err := c.data(p)
+	data, err := p.jsonArg(c.Data)
 	n.Data = data
 	return n, err
 }
 
-func (c *jobsAddCmd) data(p *program) (json.RawMessage, error) {
-	data, err := []byte(c.Data), error(nil)
+// jsonArg reads JSON that is given as it is, in a file, or on standard input.
+func (p *program) jsonArg(text string) (json.RawMessage, error) {
+	data, err := []byte(text), error(nil)
 	switch {
-	case c.Data == "":
+	case text == "":
 		return nil, nil
-	case c.Data == "-":
+	case text == "-":
 		data, err = io.ReadAll(io.LimitReader(p.in, forebay.MaxPayloadBytes+1))
-	case strings.HasPrefix(c.Data, "@"):
-		data, err = os.ReadFile(c.Data[1:])
+	case strings.HasPrefix(text, "@"):
+		data, err = os.ReadFile(text[1:])
 	}
 	if err == nil && !json.Valid(data) {
 		err = usage(errors.New("the data is not JSON; a text stands in quotes: '\"text\"'"))

@@ -39,9 +39,12 @@ type commands struct {
 	Watch     watchCmd     `cmd:"" group:"look" help:"Follow a job until its end."`
 	Queues    queuesCmd    `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
 	Schedules schedulesCmd `cmd:"" group:"look" help:"Schedules: list, show, add, set, rm, pause, resume, run, preview."`
+	Flow      flowCmd      `cmd:"" group:"look" help:"Flows and their runs: validate, fmt, diff, put, ls, show, run, runs, watch, cancel, pause, resume, retry, skip, discard, approve, event."`
 	Dead      deadCmd      `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
 	Bad       badCmd       `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
 	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
+	History   historyCmd   `cmd:"" group:"look" help:"History: what happened to jobs, what was sent; list, export."`
+	Replay    replayCmd    `cmd:"" group:"look" help:"Send again what was sent, into a queue, the sink or a projection."`
 	Keys      keysCmd      `cmd:"" group:"look" help:"Keys: list, add, revoke."`
 	SQS       sqsCmd       `cmd:"" name:"sqs" group:"look" help:"SQS: access keys of clients, dead letters on AWS."`
 }
@@ -94,6 +97,7 @@ func (p *program) run(args []string) (code int) {
 	}()
 	var c commands
 	parser, err := kong.New(&c,
+		kong.WithHyphenPrefixedParameters(true), // --from -1h
 		kong.Name("forebay"), kong.Description(description), kong.Writers(p.out, p.err),
 		kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),

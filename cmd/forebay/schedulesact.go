@@ -104,7 +104,7 @@ Examples:
 }
 
 func (c *schedulesAddCmd) Run(ctx context.Context, p *program) error {
-	data, err := (&jobsAddCmd{Data: c.Data}).data(p)
+	data, err := p.jsonArg(c.Data)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ Examples:
 }
 
 func (c *schedulesSetCmd) Run(ctx context.Context, p *program) error {
-	data, err := (&jobsAddCmd{Data: c.JobData}).data(p)
+	data, err := p.jsonArg(c.JobData)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ var parts = []part{
 	{"latency", latency},
 	{"idle", idle},
 	{"jobs", jobs},
+	{"flows", flows},
 	{"starts", starts},
 	{"streams", streams},
 	{"search", search},

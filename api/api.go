@@ -138,6 +138,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/runs/{id}/stream", lasting(http.HandlerFunc(a.streamRun)))
+	mux.Handle("GET "+historyPath, lastingHistory(a.guard(a.Idempotent(a.mux)), lasting(http.HandlerFunc(a.streamHistory))))
 	mux.Handle("GET /api/stream", lasting(http.HandlerFunc(a.streamEvents)))
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
@@ -194,6 +195,7 @@ func (a *API) routes() ([]byte, error) {
 	a.flowRoutes(h)
 	a.runRoutes(h)
 	a.streamDocs(h)
+	a.historyRoutes(h)
 	a.sessionDocs(h)
 	a.workerRoutes(h)
 	a.mux.HandleFunc("/api/", a.noRoute)

@@ -13,6 +13,7 @@ import (
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
+	"github.com/forebayhq/forebay/history"
 	"github.com/forebayhq/forebay/task"
 	"github.com/forebayhq/forebay/task/exec"
 	"github.com/forebayhq/forebay/task/image"
@@ -45,6 +46,7 @@ func (m muxes) of(queue string) *task.Mux {
 func (s *server) openHandlers() (muxes, error) {
 	all := muxes{}
 	all.of(api.BulkQueue).Handle(api.BulkKind, api.BulkHandler(s.broker))
+	all.of(history.Queue).Handle(history.Kind, s.replayer())
 	secret, err := s.webhookSecret()
 	if err != nil {
 		return nil, err

@@ -61,6 +61,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 		all = append(all, check(ctx))
 	}
 	all = append(all, d.shared(ctx)...)
+	all = append(all, d.redis(ctx)...)
 	failed := 0
 	err = p.print(all, func(w io.Writer) {
 		for _, f := range all {

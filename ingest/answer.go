@@ -136,6 +136,9 @@ const largeAnswer = 2 << 10
 
 func (c *call) send(status int, b []byte) {
 	c.w.Header()["Content-Type"] = jsonType
+	if len(b) > largeAnswer {
+		c.w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	}
 	c.w.WriteHeader(status)
 	if len(b) <= largeAnswer {
 		_, _ = c.w.Write(b) // a client that has gone needs no answer

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -18,15 +19,23 @@ type listener struct{ net.Listener }
 
 func (l listener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
-	if tcp, ok := c.(*net.TCPConn); ok {
-		return &conn{TCPConn: tcp}, err
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	return &conn{Conn: c}, nil
 }
 
 type conn struct {
-	*net.TCPConn
+	net.Conn
 	unwatched atomic.Bool // the edge handles a request of it
+}
+
+// ReadFrom lets net/http send files without copying them.
+func (c *conn) ReadFrom(src io.Reader) (int64, error) {
+	if to, ok := c.Conn.(io.ReaderFrom); ok {
+		return to.ReadFrom(src)
+	}
+	return io.Copy(struct{ io.Writer }{c.Conn}, src)
 }
 
 // Read tells the look-out of net/http by its single byte; it has nothing to do
@@ -35,7 +44,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if len(p) == 1 && c.unwatched.Load() {
 		return 0, nil
 	}
-	return c.TCPConn.Read(p)
+	return c.Conn.Read(p)
 }
 
 // ConnContext lets handlers know their connection; see Listen.

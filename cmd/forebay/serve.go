@@ -7,14 +7,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
-
-	"github.com/forebayhq/forebay/ingest"
 )
 
 type serveCmd struct {
@@ -50,6 +49,7 @@ func (c *serveCmd) Run(p *program) error {
 	if terminal {
 		s.banner(p)
 	}
+	defer runtime.KeepAlive(headroom())
 	log.Info("serving", "url", s.file.URL, "sqs", s.sqsURL(), "sqsUnsigned", s.sqsUnsigned(), "sink", s.sinkName(), "data", settings.Data.Dir,
 		"durability", settings.Data.Durability, "version", built().Version)
 	return s.run(signals)
@@ -121,9 +121,8 @@ func (s *server) await(signals <-chan os.Signal, ended <-chan error) error {
 
 // serveHTTP answers requests, also those of SQS clients, until both servers are closed.
 func (s *server) serveHTTP() error {
-	s.http.ConnContext = ingest.ConnContext
 	var both errgroup.Group
-	both.Go(func() error { return s.serveOne(s.http, ingest.Listen(s.listener)) })
+	both.Go(func() error { return s.serveOne(s.http, s.listener) })
 	if s.sqs.http != nil {
 		both.Go(func() error { return s.serveOne(s.sqs.http, s.sqs.listener) })
 	}
@@ -131,7 +130,7 @@ func (s *server) serveHTTP() error {
 }
 
 // serveOne serves until it is closed. If it fails before, it takes the other with it.
-func (s *server) serveOne(h *http.Server, l net.Listener) error {
+func (s *server) serveOne(h webServer, l net.Listener) error {
 	err := h.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -142,11 +141,11 @@ func (s *server) serveOne(h *http.Server, l net.Listener) error {
 	return err
 }
 
-func (s *server) httpServers() []*http.Server {
+func (s *server) httpServers() []webServer {
 	if s.sqs.http == nil {
-		return []*http.Server{s.http}
+		return []webServer{s.http}
 	}
-	return []*http.Server{s.http, s.sqs.http}
+	return []webServer{s.http, s.sqs.http}
 }
 
 // closeHTTP closes the ports and lets requests finish, until the time is up.

@@ -21,6 +21,7 @@ import (
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/ingest"
+	"github.com/forebayhq/forebay/internal/front"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
 	"github.com/forebayhq/forebay/worker"
@@ -33,7 +34,7 @@ type server struct {
 	file     serverFile
 
 	listener net.Listener
-	http     *http.Server
+	http     *front.Front
 	api      *api.API
 	receipts *api.Receipts    // of pushes and of the API
 	workers  []*worker.Worker // of events and of jobs
@@ -282,7 +283,7 @@ func (s *server) openHTTP() error {
 		s.registerTasks(mux)
 	}
 	s.registerConsole(mux)
-	s.http = &http.Server{
+	server := &http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
 		ReadTimeout:       ingest.ReadTimeout,
@@ -291,8 +292,9 @@ func (s *server) openHTTP() error {
 		MaxHeaderBytes:    ingest.MaxHeaderBytes,
 		ErrorLog:          log.New(httpLog{s.log.With("part", "http")}, "", 0),
 	}
-	s.http.RegisterOnShutdown(s.streams.Close)
-	s.http.RegisterOnShutdown(s.inbox.Close)
+	server.RegisterOnShutdown(s.streams.Close)
+	server.RegisterOnShutdown(s.inbox.Close)
+	s.http = newFront(server, mux)
 	if err := s.file.write(s.settings.Data.Dir); err != nil {
 		return folderError(s.settings.Data.Dir, err)
 	}

@@ -8,7 +8,7 @@ FUZZTIME ?= 60s
 TAGS    := nodynamic
 
 .DEFAULT_GOAL := help
-.PHONY: help build run setup check test e2e fuzz soak bench clean
+.PHONY: help build run setup check test e2e console fuzz soak bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ test: ## everything: setup, check, bounded fuzzing, the end-to-end suite
 e2e: build ## the end-to-end suite only: the real binary, PostgreSQL and the SDKs
 	bash test/run.sh e2e
 
+console: ## build the console's pages into console/dist (needs Node; the result is committed)
+	bash test/setup.sh
+	npm --prefix console run build
+
 fuzz: ## fuzz each decoder for FUZZTIME (60s)
 	FUZZTIME=$(FUZZTIME) bash test/run.sh fuzz
 
@@ -42,4 +46,4 @@ bench: build ## compare with bare baselines in one run; prints ratios, writes no
 	$(GO) run ./bench/sink
 
 clean: ## remove what the targets above built
-	rm -rf bin test/e2e/node_modules
+	rm -rf bin test/e2e/node_modules console/node_modules test/console/node_modules

@@ -110,7 +110,7 @@ func (c *Console) Handler() http.Handler {
 // page answers any screen with the same page. Its links to files are relative, so that
 // it need not know what a proxy has taken off the front of the path.
 func (c *Console) page(w http.ResponseWriter, r *http.Request) {
-	up := "./" + strings.Repeat("../", strings.Count(r.URL.Path, "/")-1)
+	up := "./" + strings.Repeat("../", strings.Count(r.URL.EscapedPath(), "/")-1)
 	text := []byte(strings.ReplaceAll(c.index, `"./assets/`, `"`+up+"assets/"+c.hash+"/"))
 	h := w.Header()
 	careful(h)

@@ -51,6 +51,13 @@ e2e() {
   go test -tags e2e -json -count=1 -timeout 20m ./test/e2e | go run ./test/report e2e
 }
 
+# The console in a real browser, and that what is embedded is what its source gives.
+console() {
+  say "the console: Chromium, the real binary"
+  make -s build
+  node --test --test-reporter=spec test/console/*.test.mjs
+}
+
 # Producers and consumers on SQS over a network that resets, loses, stalls and lies, with
 # a new seed each time (printed). Each run goes through hours of a clock that is not real.
 soak() {
@@ -70,7 +77,8 @@ case "${1:-all}" in
   check) static; race ;;
   fuzz)  fuzz ;;
   e2e)   bash test/setup.sh; e2e ;;
+  console) bash test/setup.sh; console ;;
   soak)  soak ;;
-  all)   bash test/setup.sh; static; race; fuzz; e2e; say "all suites passed" ;;
-  *) echo "usage: test/run.sh check|fuzz|e2e|soak|all" >&2; exit 2 ;;
+  all)   bash test/setup.sh; static; race; fuzz; e2e; console; say "all suites passed" ;;
+  *) echo "usage: test/run.sh check|fuzz|e2e|console|soak|all" >&2; exit 2 ;;
 esac

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 need_go=1.26
-need_node=18 # what Debian 12 ships
+need_node=20 # what builds the console and drives its browser
 
 # What is missing, as Debian package names.
 packages=()
@@ -27,6 +27,8 @@ command -v redis-server >/dev/null || missing redis-server
 command -v node >/dev/null || missing nodejs
 command -v npm >/dev/null || missing npm
 command -v vips >/dev/null || missing libvips-tools # one of the two ways of working on pictures
+command -v chromium >/dev/null || missing chromium
+compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null || missing fonts-noto-cjk # pages in Chinese
 
 install_packages() {
   local as_root=()
@@ -49,12 +51,13 @@ install_packages() {
 
 major=$(node -p 'process.versions.node.split(".")[0]')
 if [ "$major" -lt "$need_node" ]; then
-  echo "setup: node is version $major; the SDK tests need $need_node or later. Install a newer Node, then run this again." >&2
+  echo "setup: node is version $major; the tests need $need_node or later. Install a newer Node, then run this again." >&2
   exit 1
 fi
 
-# Node modules: the SDKs and the sample payloads of the end-to-end tests, and BullMQ.
-for folder in test/e2e engine/redis/testdata/node; do
+# Node modules: the SDKs and the sample payloads of the end-to-end tests, BullMQ, and
+# what the console is built with and tested by.
+for folder in test/e2e engine/redis/testdata/node console test/console; do
   stamp=$folder/node_modules/.lock
   if ! cmp -s "$folder/package-lock.json" "$stamp"; then
     echo "setup: installing the Node modules of $folder"

@@ -19,10 +19,10 @@ export function short(lang: Lang, n: number): string {
 }
 
 export function bytes(lang: Lang, n: number): string {
-  const units = ["byte", "kilobyte", "megabyte", "gigabyte", "terabyte"];
+  const units = ["B", "kB", "MB", "GB", "TB"];
   let i = 0;
   for (; n >= 1000 && i < units.length - 1; i++) n /= 1000;
-  return numberFormat(lang, { style: "unit", unit: units[i], unitDisplay: "short", maximumFractionDigits: n < 10 && i > 0 ? 1 : 0 }).format(n);
+  return numberFormat(lang, { maximumFractionDigits: n < 10 && i > 0 ? 1 : 0 }).format(n) + "\u202f" + units[i];
 }
 
 // span is a duration in seconds, in at most two units.

@@ -97,7 +97,7 @@ function All() {
       ))}
       <div class="pager">
         {before && <a class="button" href={href(["bad"], { code, key })}>{t("page.first")}</a>}
-        {page.data?.next && <a class="button" rel="next" href={href(["bad"], { code, key, before: String(page.data.next) })}>{t("page.next")}</a>}
+        {page.data?.next && rows.length === 50 && <a class="button" rel="next" href={href(["bad"], { code, key, before: String(page.data.next) })}>{t("page.next")}</a>}
       </div>
       {discarding && <Discard path="/api/bad/discard" body={body} n={pick.chosen.size || (bad?.rows ?? rows.length)} close={() => setDiscarding(false)} done={anew} />}
     </>

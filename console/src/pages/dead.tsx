@@ -68,7 +68,7 @@ function All() {
       )}
       <div class="pager">
         {before && <a class="button" href={href(["dead"], { queue, code, cause })}>{t("page.first")}</a>}
-        {page.data?.next && <a class="button" rel="next" href={href(["dead"], { queue, code, cause, before: String(page.data.next) })}>{t("page.next")}</a>}
+        {page.data?.next && rows.length === 50 && <a class="button" rel="next" href={href(["dead"], { queue, code, cause, before: String(page.data.next) })}>{t("page.next")}</a>}
       </div>
       {discarding && <Discard path="/api/dead/discard" {...discarding} close={() => setDiscarding(undefined)} done={anew} />}
     </>

@@ -128,7 +128,7 @@ function LimitsForm({ name, limits, may }: { name: string; limits: Limits; may: 
     setBusy(false);
   };
   const field = (key: string, value: number | undefined, label: string) => (
-    <label>{label}<input name={key} type="number" min="0" step={key.endsWith("Per") ? "any" : "1"} defaultValue={value ? String(value) : ""} placeholder={t("limits.none")} disabled={!may} /></label>
+    <label>{label}<input name={key} type="number" min="0" step={key.endsWith("Per") ? "any" : "1"} defaultValue={value ? String(value) : ""} placeholder={/Per|Burst/.test(key) ? "1" : t("limits.none")} disabled={!may} /></label>
   );
   return (
     <form class="card form" onSubmit={save}>

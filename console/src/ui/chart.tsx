@@ -30,7 +30,7 @@ export function Chart({ lines, data, label, format }: { lines: Line[]; data: (nu
           padding: [8, 4, 0, 0],
           cursor: { y: false, points: { size: 6 } },
           legend: { show: false },
-          scales: { x: { time: true }, y: { range: (_, __, max) => [0, Math.max(max * 1.15, 1)] } },
+          scales: { x: { time: true, range: (_, min, max) => [Math.min(min, max - 60), max] }, y: { range: (_, __, max) => [0, Math.max(max * 1.15, 1)] } },
           axes: [
             { stroke: colour("--dim"), font, grid: { show: false }, ticks: { show: false }, size: 24, space: 90, values: (_, at) => at.map((s) => new Date(s * 1000).toLocaleTimeString(t.lang, { hour12: false })) },
             { stroke: colour("--dim"), font, grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false }, size: 46, space: 36, values: (_, at) => at.map(format) },

@@ -48,7 +48,8 @@ export function FilterBox({ value, set, known }: { value: string; set: (v: strin
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const [caret, setCaret] = useState(0);
-  useEffect(() => setText(value), [value]);
+  // What is typed already stays as it is, with the space after its last term.
+  useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value]);
   const { term, start } = termAt(text, caret);
   const offers = open ? suggest(term, queues, known).slice(0, 8) : [];
   const take = (offer: string) => {
@@ -58,10 +59,10 @@ export function FilterBox({ value, set, known }: { value: string; set: (v: strin
     setText(next);
     setCaret(to);
     setAt(-1);
-    requestAnimationFrame(() => {
-      input.current?.focus();
-      input.current?.setSelectionRange(to, to);
-    });
+    const box = input.current!;
+    box.value = next; // at once: whoever types on does not wait for a drawing
+    box.focus();
+    box.setSelectionRange(to, to);
     if (done) set(next.trim());
   };
   const key = (e: KeyboardEvent) => {

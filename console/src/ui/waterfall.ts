@@ -2,7 +2,7 @@ import type { JobEvent } from "../api/types";
 
 // A life of a job is what it did, one after the other.
 export interface Part {
-  kind: "wait" | "run" | "delay" | "hold";
+  kind: "wait" | "run" | "delay";
   from: number; // ms
   to: number;
   open: boolean; // it goes on

@@ -1,0 +1,8 @@
+// What the tests of the parts without a page look at. No page loads it.
+export { Exact, parse, print } from "./api/json";
+export { default as en } from "./i18n/en";
+export { default as zh } from "./i18n/zh-CN";
+export { diff } from "./ui/diff";
+export { quote, suggest, termAt } from "./ui/filter";
+export { sample } from "./ui/live";
+export { life } from "./ui/waterfall";

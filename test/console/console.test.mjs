@@ -1,0 +1,294 @@
+// The console in a real browser, against the real program with the embedded engine.
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import test, { after, before } from "node:test";
+import { seed } from "./seed.mjs";
+import { browser, eventually, open, Server } from "./server.mjs";
+
+const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const pictures = process.env.UPDATE_SCREENSHOTS === "1" ? new URL("../../docs/console/", import.meta.url).pathname : undefined;
+
+let server, chrome, screens;
+
+before(async () => {
+  [server, chrome] = await Promise.all([Server.start(), browser()]);
+  await seed(server);
+  const [dead, running, done, bad] = await Promise.all([server.get("/api/dead?limit=1"), server.get("/api/jobs?q=queue:media&limit=1"), server.get("/api/jobs?q=state:completed&limit=1"), server.get("/api/bad?limit=1")]);
+  screens = {
+    overview: "/", jobs: "/jobs", job: "/jobs/" + running.items[0].jobId, "job-done": "/jobs/" + done.items[0].jobId, queues: "/queues", queue: "/queues/exports",
+    dead: "/dead", "dead-letter": "/dead/" + dead.items[0].seq, schedules: "/schedules", schedule: "/schedules/nightly", workers: "/workers",
+    events: "/events", bad: "/bad", "bad-row": "/bad/" + bad.items[0].seq, keys: "/keys",
+  };
+});
+after(async () => {
+  await chrome?.close();
+  await server?.stop();
+});
+
+// settled waits until a screen shows what it has.
+async function settled(page) {
+  await page.locator("main h1, .signin h1").first().waitFor();
+  await page.locator(".loading").waitFor({ state: "detached" });
+}
+
+// faults are what axe finds that keeps somebody from using a page. It is put in by the
+// tools for developers, which the page's policy does not bind.
+async function faults(page) {
+  await page.evaluate(axe);
+  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "best-practice"] })).violations);
+  return found.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")}`);
+}
+
+const looks = {
+  "light, English": { colorScheme: "light", locale: "en-US" },
+  "dark, Chinese": { colorScheme: "dark", locale: "zh-CN" },
+  "360 px wide": { colorScheme: "light", locale: "en-US", viewport: { width: 360, height: 740 }, hasTouch: true },
+};
+
+for (const [look, options] of Object.entries(looks)) {
+  test(`every screen, ${look}: no error, no breach of its policy, nothing serious of axe`, async () => {
+    const page = await open(chrome, options);
+    for (const [name, where] of Object.entries(screens)) {
+      await page.goto(server.url + where);
+      await settled(page);
+      assert.equal(await page.evaluate(() => document.documentElement.lang), options.locale.replace("-US", ""));
+      const [wide, there] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+      assert.ok(wide <= there, `${name} is ${wide} px wide on ${there}`);
+      assert.deepEqual(await faults(page), [], name);
+      assert.deepEqual(page.wrong, [], name);
+    }
+    await page.context().close();
+  });
+}
+
+test("search into payloads, with completion; the address is the state", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/jobs");
+  await settled(page);
+  await page.keyboard.press("/");
+  await page.keyboard.type("qu");
+  await page.getByRole("option", { name: "queue:" }).waitFor();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("ma");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.keyboard.type("payload.user.id:105");
+  await page.keyboard.press("Enter");
+  await eventually("one row is left", async () => (await page.locator("table.jobs tbody tr").count()) === 1);
+  assert.equal(new URL(page.url()).searchParams.get("q"), "queue:mail payload.user.id:105");
+  await page.locator("table.jobs tbody a").click();
+  await page.getByText("user5@example.com").first().waitFor();
+  await page.goBack();
+  await eventually("the search is there again", async () => (await page.locator("table.jobs tbody tr").count()) === 1);
+  await page.goto(server.url + "/jobs?q=" + encodeURIComponent("stat:dead"));
+  await page.getByRole("alert").getByText("column 1").waitFor(); // what is wrong, and where
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("a job that runs is shown live, and is cancelled", async () => {
+  const page = await open(chrome);
+  const { jobId } = await server.post("/api/jobs", { queue: "media", name: "resize", data: { do: "steps", n: 300, pause: 100 } });
+  await page.goto(server.url + "/jobs/" + jobId);
+  const message = page.locator(".progress .row");
+  await message.getByText(/step \d+ of 300/).waitFor();
+  const first = await message.textContent();
+  await eventually("the progress goes on without loading anew", async () => (await message.textContent()) !== first);
+  await page.locator(".logs").getByText("step 3 is done").waitFor();
+  await page.getByRole("button", { name: "Cancel job" }).click();
+  await page.locator("h1 .state.cancelled").waitFor({ timeout: 20_000 });
+  await page.locator(".lane .run.cancelled").waitFor();
+  assert.equal((await server.get("/api/jobs/" + jobId)).state, "cancelled");
+  await page.context().close();
+});
+
+test("jobs are added, and all that match are acted on, after a dry run", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/jobs?q=" + encodeURIComponent("queue:bulk"));
+  await settled(page);
+  await page.getByRole("button", { name: "Add job" }).first().click();
+  await page.getByLabel("Queue").fill("bulk");
+  await page.getByLabel("Name", { exact: true }).fill("thing");
+  await page.getByLabel("Data").fill('{"exact": 12345678901234567890}');
+  await page.getByRole("dialog").getByRole("button", { name: "Add job" }).click();
+  await page.locator(".json").getByText("12345678901234567890").waitFor(); // not rounded on the way there or back
+  await server.post("/api/jobs/bulk", { items: Array.from({ length: 4 }, (_, n) => ({ queue: "bulk", name: "thing", data: { n } })) });
+  await page.goto(server.url + "/jobs?q=" + encodeURIComponent("queue:bulk"));
+  await settled(page);
+  await page.getByRole("button", { name: "Cancel job…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("jobs are meant").waitFor();
+  assert.match(await dialog.textContent(), /5\s*jobs are meant/);
+  assert.ok(await dialog.getByRole("button", { name: "Cancel job" }).isDisabled(), "it goes without a confirmation");
+  await dialog.getByLabel("Type 5 to confirm").fill("5");
+  await dialog.getByRole("button", { name: "Cancel job" }).click();
+  await dialog.getByText("Done: 5. Failed: 0.").waitFor();
+  await dialog.getByRole("button", { name: "Close" }).last().click();
+  await eventually("they are shown so", async () => (await page.locator("table.jobs .state.cancelled").count()) === 5);
+  // And some by hand.
+  await page.getByLabel(/^Select 0/).first().check();
+  await page.getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await page.getByRole("dialog").getByText("Done: 1. Failed: 0.").waitFor();
+  assert.equal((await server.get("/api/jobs?q=queue:bulk")).items.length, 4);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("a dead letter is edited and replayed, another discarded with a reason", async () => {
+  const page = await open(chrome);
+  const before = await server.get("/api/dead");
+  await page.goto(server.url + "/dead");
+  await page.getByRole("link", { name: /customer 3 was declined/ }).click();
+  await page.getByRole("button", { name: "Edit and replay" }).click();
+  await page.getByRole("dialog").getByLabel("Data").fill('{"to": "mended", "customer": 3}');
+  await page.locator(".diff .plus").getByText("mended").waitFor();
+  await page.getByRole("button", { name: "Replay with this data" }).click();
+  await page.locator("h1 .state.completed").waitFor();
+  await page.locator(".json").getByText('"mended"').first().waitFor();
+  await page.goto(server.url + "/dead");
+  await page.getByRole("link", { name: /customer 5 was declined/ }).click();
+  await page.getByRole("button", { name: "Discard…" }).click();
+  await page.getByRole("dialog").getByLabel("Reason").fill("tested");
+  await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
+  await eventually("both are gone", async () => (await server.get("/api/dead")).items.length === before.items.length - 2);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("a queue is paused, limited and resumed", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/queues/exports");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.locator("h1 .tag").getByText("paused").waitFor();
+  assert.equal((await server.get("/api/queues/exports")).limits.paused, true);
+  await page.getByLabel("Most at once", { exact: true }).fill("3");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("The limits hold.").waitFor();
+  await page.getByRole("button", { name: "Resume" }).click();
+  await eventually("it hands out again, with its limit", async () => {
+    const { limits } = await server.get("/api/queues/exports");
+    return !limits.paused && limits.active === 3;
+  });
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("keys of the keyboard lead from screen to screen", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/");
+  await settled(page);
+  for (const [key, path] of [["j", "/jobs"], ["d", "/dead"], ["q", "/queues"]]) {
+    await page.keyboard.press("g");
+    await page.keyboard.press(key);
+    await eventually("g " + key, () => new URL(page.url()).pathname === path);
+    await settled(page);
+  }
+  await page.keyboard.press("j");
+  await page.keyboard.press("Enter");
+  await eventually("the first row is opened", () => /^\/queues\/.+/.test(new URL(page.url()).pathname));
+  await page.keyboard.press("?");
+  await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+  await page.keyboard.press("Escape");
+  assert.equal(await page.getByRole("dialog").count(), 0);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("what was chosen is remembered: language and theme", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/");
+  await settled(page);
+  await page.getByLabel("Language").selectOption("zh-CN");
+  await page.getByRole("heading", { name: "概览" }).waitFor();
+  await page.getByLabel("主题").selectOption("dark");
+  await page.reload();
+  await page.getByRole("heading", { name: "概览" }).waitFor();
+  assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+  await page.context().close();
+});
+
+test("the server is killed and comes back under an open page", async () => {
+  const page = await open(chrome);
+  const { jobId } = await server.post("/api/jobs", { queue: "media", name: "resize", data: { do: "steps", n: 40, pause: 100 } });
+  await page.goto(server.url + "/jobs/" + jobId);
+  await page.locator(".progress").getByText(/step \d+ of 40/).waitFor();
+  await server.kill();
+  await page.locator(".banner").first().waitFor();
+  await server.run();
+  await eventually("the banners go", async () => (await page.locator(".banner").count()) === 0);
+  await page.locator("h1 .state.completed").waitFor({ timeout: 30_000 });
+  await page.locator(".logs").getByText("step 40 is done").waitFor();
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("with keys one signs in, sees what one may, and signs out", async () => {
+  const s = await Server.start();
+  try {
+    const { secret: viewer } = await s.post("/api/keys", { name: "eve", scopes: ["view"] });
+    await s.post("/api/jobs", { queue: "exports", name: "export", data: {} });
+    const page = await open(chrome);
+    await page.goto(s.url + "/jobs");
+    await page.getByLabel("Key").fill("not-a-key");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("alert").getByText("not known").waitFor();
+    await page.getByLabel("Key").fill(viewer);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("link", { name: "export", exact: true }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Add job" }).count(), 0, "a viewer is offered to change something");
+    const [cookie] = await page.context().cookies();
+    assert.ok(cookie.httpOnly && cookie.sameSite === "Strict");
+    assert.equal(await page.evaluate(() => fetch("/api/queues/exports/pause", { method: "POST" }).then((r) => r.status)), 401);
+    await page.getByText("Signed in as viewer").waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.getByLabel("Key").waitFor();
+    assert.deepEqual(page.wrong, []);
+    await page.context().close();
+  } finally {
+    await s.stop();
+  }
+});
+
+test("empty screens teach: they show the command that fills them", async () => {
+  const s = await Server.start();
+  try {
+    const page = await open(chrome);
+    for (const where of ["/", "/jobs", "/dead", "/schedules", "/events", "/bad", "/keys"]) {
+      await page.goto(s.url + where);
+      await settled(page);
+      assert.match(await page.locator(".empty .command code").first().textContent(), /^(forebay|curl) /, where);
+    }
+    // And they say so truly: what is shown is run as it stands.
+    await page.goto(s.url + "/");
+    await page.locator(".empty .command code").waitFor();
+    const [, body, url] = (await page.locator(".empty .command code").textContent()).match(/^curl -d '(.+)' (\S+)$/);
+    assert.equal((await fetch(url, { method: "POST", body, headers: { "Content-Type": "application/x-www-form-urlencoded" } })).status, 202);
+    await page.getByRole("link", { name: "events", exact: true }).waitFor();
+    assert.deepEqual(page.wrong, []);
+    await page.context().close();
+  } finally {
+    await s.stop();
+  }
+});
+
+// Only when it is asked for: the pictures of the documents.
+if (pictures) {
+  test("pictures of each screen in both themes", async () => {
+    for (const theme of ["light", "dark"]) {
+      for (const lang of ["en-US", "zh-CN"]) {
+        const page = await open(chrome, { colorScheme: theme, locale: lang, viewport: { width: 1280, height: 800 } });
+        const shown = lang === "en-US" ? screens : { overview: screens.overview, jobs: screens.jobs };
+        for (const [name, where] of Object.entries(shown)) {
+          await page.goto(server.url + where);
+          await settled(page);
+          await page.waitForTimeout(name === "overview" ? 7000 : 600);
+          await page.screenshot({ path: `${pictures}${name}-${theme}${lang === "en-US" ? "" : ".zh-CN"}.png` });
+        }
+        await page.context().close();
+      }
+    }
+  });
+}

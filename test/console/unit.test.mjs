@@ -1,0 +1,115 @@
+// The parts of the console that need no browser, and that what is embedded is what the
+// source gives.
+import assert from "node:assert/strict";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import test, { after, before } from "node:test";
+import { execFile } from "node:child_process";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { promisify } from "node:util";
+
+const root = fileURLToPath(new URL("../../console/", import.meta.url));
+const run = promisify(execFile);
+let dir, unit;
+
+before(async () => {
+  dir = await mkdtemp(path.join(tmpdir(), "forebay-console-unit-"));
+  const { build } = await import(pathToFileURL(path.join(root, "node_modules/vite/dist/node/index.js")));
+  await run("node", ["scripts/types.mjs"], { cwd: root });
+  await build({
+    root, configFile: false, logLevel: "error",
+    resolve: { alias: [{ find: /^react$/, replacement: "preact/compat" }] },
+    build: { outDir: path.join(dir, "unit"), minify: false, lib: { entry: path.join(root, "src/unit.ts"), formats: ["es"], fileName: () => "unit.mjs" } },
+  });
+  // They are made for pages, and look at where they are.
+  Object.assign(globalThis, { location: new URL("http://localhost/"), addEventListener() {}, localStorage: undefined });
+  unit = await import(pathToFileURL(path.join(dir, "unit", "unit.mjs")));
+});
+after(() => rm(dir, { recursive: true, force: true }));
+
+async function filesOf(folder) {
+  const all = new Map();
+  for (const e of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (e.isFile()) {
+      const name = path.join(e.parentPath ?? e.path, e.name);
+      all.set(path.relative(folder, name), await readFile(name));
+    }
+  }
+  return all;
+}
+
+test("what is embedded is what the source gives, byte for byte; the types fit the API", async () => {
+  await run("npx", ["tsc", "--noEmit"], { cwd: root });
+  await run("npx", ["vite", "build", "--logLevel", "error"], { cwd: root, env: { ...process.env, OUT_DIR: path.join(dir, "dist") } });
+  const [built, committed] = await Promise.all([filesOf(path.join(dir, "dist")), filesOf(path.join(root, "dist"))]);
+  assert.deepEqual([...committed.keys()].sort(), [...built.keys()].sort());
+  for (const [name, text] of built) assert.ok(text.equals(committed.get(name)), `${name} is not what the source gives: npm --prefix console run build`);
+});
+
+test("the first screen and the whole are small", async () => {
+  const { gzipSync } = await import("node:zlib");
+  const files = await filesOf(path.join(root, "dist"));
+  const kilobytes = (names) => names.reduce((n, f) => n + gzipSync(files.get(f), { level: 9 }).length, 0) / 1000;
+  const first = kilobytes(["app.js", "shared.js", "overview.js", "chart.js"].map((f) => "assets/" + f));
+  const raw = [...files.values()].reduce((n, b) => n + b.length, 0) / 1024;
+  console.log(`first screen: ${first.toFixed(1)} kB of JavaScript (at most 60); all that is embedded: ${raw.toFixed(0)} KiB (at most 1024)`);
+  assert.ok(first <= 60);
+  assert.ok(raw <= 1024);
+});
+
+test("every word is there in both languages, and none is left over", async () => {
+  const { en, zh } = unit;
+  assert.deepEqual(Object.keys(zh).sort(), Object.keys(en).sort());
+  const names = (s) => [...s.matchAll(/\{(\w+)\}/g)].map((m) => m[1]).sort();
+  for (const key of Object.keys(en)) assert.deepEqual(names(zh[key]), names(en[key]), key);
+  const source = [...(await filesOf(path.join(root, "src")))].filter(([n]) => /\.tsx?$/.test(n) && !n.startsWith("i18n")).map(([, b]) => b.toString()).join("\n");
+  const made = [...source.matchAll(/`([a-z]+\.)\$\{/g)].map((m) => m[1]); // `state.${s}`
+  for (const key of Object.keys(en)) assert.ok(source.includes(`"${key}"`) || made.some((p) => key.startsWith(p)), `nothing says ${key}`);
+});
+
+test("numbers stay as they are written", () => {
+  const text = '{\n  "big": 12345678901234567890,\n  "fine": 1.50,\n  "n": 7\n}';
+  assert.equal(unit.print(unit.parse(text)), process.versions.node.split(".")[0] >= 21 ? text : unit.print(JSON.parse(text)));
+  assert.equal(unit.print([new unit.Exact("1e400"), "a\"b", null, {}]), '[\n  1e400,\n  "a\\"b",\n  null,\n  {}\n]');
+});
+
+test("filters are completed term by term", () => {
+  const known = { kinds: ["welcome", "with space"], codes: ["timeout"] };
+  assert.deepEqual(unit.termAt('error:"a b" sta', 15), { term: "sta", start: 12 });
+  assert.deepEqual(unit.suggest("sta", [], known), ["state:"]);
+  assert.deepEqual(unit.suggest("state:de", [], known), ["state:delayed", "state:dead"]);
+  assert.deepEqual(unit.suggest("queue:", ["mail"], known), ["queue:mail"]);
+  assert.deepEqual(unit.suggest("kind:w", [], known), ["kind:welcome", 'kind:"with space"']);
+  assert.equal(unit.quote('a"b\\'), '"a\\"b\\\\"');
+});
+
+test("a difference of texts makes one out of the other", () => {
+  const random = (() => { let x = 7; return (n) => (x = (x * 48271) % 2147483647) % n; })();
+  for (let turn = 0; turn < 300; turn++) {
+    const make = () => Array.from({ length: 1 + random(8) }, () => "abc"[random(3)]).join("\n");
+    const [a, b] = [make(), make()];
+    const lines = unit.diff(a, b);
+    const side = (sign) => lines.filter((l) => l.sign === " " || l.sign === sign).map((l) => l.text).join("\n");
+    assert.equal(side("-"), a);
+    assert.equal(side("+"), b);
+  }
+});
+
+test("a life is drawn without gaps", () => {
+  const at = (s) => new Date(s * 1000).toISOString();
+  const e = (type, s, more = {}) => ({ id: "e-" + s, type, at: at(s), jobId: "j", queue: "q", name: "n", ...more });
+  const parts = unit.life([
+    e("added", 0, { state: "waiting" }), e("started", 2), e("retry", 5, { runAt: at(9), cause: { code: "x", message: "no" } }), e("started", 9), e("completed", 10),
+  ], 99_000);
+  assert.deepEqual(parts.map((p) => [p.kind, p.from / 1000, p.to / 1000, p.end ?? ""]), [["wait", 0, 2, ""], ["run", 2, 5, "retry"], ["delay", 5, 9, ""], ["run", 9, 10, "completed"]]);
+  const open = unit.life([e("added", 0), e("started", 1)], 4_000).at(-1);
+  assert.ok(open.open && open.to === 4000);
+});
+
+test("rates are differences, and begin anew with the server", () => {
+  const queue = (sent, completed) => [{ name: "q", sent, completed, cancelled: 0, expired: 0, waiting: 3, active: 1 }];
+  const v = (now, sent, done, startedAt = "a") => ({ startedAt, now: new Date(now * 1000).toISOString(), queues: queue(sent, done) });
+  assert.deepEqual(unit.sample(v(0, 10, 0), v(2, 14, 6)).byQueue, { q: { sent: 2, done: 3 } });
+  assert.deepEqual(unit.sample(v(0, 10, 0), v(2, 14, 6, "b")).byQueue, {});
+});

@@ -48,6 +48,8 @@ var imports = []importRule{
 	{"filter", []string{".", "engine"}, "a text becomes an engine's filter; nothing is asked"},
 	{"schedule", []string{".", "engine", "broker"}, "it sends jobs; who works them is not its business"},
 	{"history", []string{".", "engine", "event", "filter", "worker"}, "it reads logs and hands them on; whoever wires it says where to"},
+	{"projection", []string{".", "engine"}, "it reads logs; what it builds is the user's"},
+	{"projection/*", []string{".", "projection"}, "a database each"},
 	{"storage", []string{"."}, "a leaf: bytes by name"},
 	{"flow", []string{"."}, "decisions without I/O: it knows no engine and no job"},
 	{"flow/*", []string{".", "engine", "broker", "worker", "flow"}, "it makes jobs of decisions, and their ends events"},

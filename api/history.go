@@ -162,6 +162,7 @@ func (a *API) historyRoutes(h huma.API) {
 		queryParam("after", "Next of the page before."), queryParam("limit", "1 to 1000; the default is 100."),
 	}
 	document[HistoryList](h, op, http.StatusOK, "application/json")
+	op.Responses["200"].Content[ndjson] = &huma.MediaType{Schema: h.OpenAPI().Components.Schemas.Schema(typeOf[HistoryItem](), true, "")}
 	a.mux.HandleFunc("GET "+historyPath, a.serveHistory)
 	a.replayRoutes(h)
 }

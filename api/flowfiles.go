@@ -105,6 +105,7 @@ func (a *API) putFlow(ctx context.Context, name string, src []byte) (PutFlow, er
 // problem of their step.
 func (a *API) checkFlow(ctx context.Context, src []byte) (CheckedFlow, error) {
 	v := CheckedFlow{Steps: []FlowStep{}, Problems: []FlowProblem{}}
+	v.File, _ = flow.JSON(src)
 	d, _ := flow.Parse(src)
 	_, problems := flow.Load(src, a.cfg.Known)
 	if d != nil {

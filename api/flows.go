@@ -86,6 +86,8 @@ type CheckedFlow struct {
 	Name     string        `json:"name,omitempty"`
 	Steps    []FlowStep    `json:"steps" nullable:"false" doc:"As far as the file could be read."`
 	Problems []FlowProblem `json:"problems" nullable:"false"`
+
+	File json.RawMessage `json:"file,omitempty" doc:"The file as JSON, for forms; absent: it cannot be read."`
 }
 
 // FlowVersions are the numbers of the versions of a flow, newest first.

@@ -212,3 +212,32 @@ func TestRegistration(t *testing.T) {
 		t.Errorf("flow show says %s", out)
 	}
 }
+
+// The examples run as their README says, by the command.
+func TestFlowExamples(t *testing.T) {
+	s := newServer(t)
+	s.wrap = []string{"sh", "-c", `p=$(realpath "$0"); cd ../.. && exec "$p" "$@"`}
+	s.args = []string{"--config", "examples/flows/forebay.yaml"}
+	s.start()
+	example := func(name, input string, want ...string) {
+		t.Helper()
+		out := s.mustForebay("flow", "run", "../../examples/flows/"+name, input, "--watch")
+		for _, w := range want {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s does not tell %q:\n%s", name, w, out)
+			}
+		}
+	}
+	example("registration.yaml", `{"email":"ada@example.com","name":"Ada"}`, "workspace  completed", `"welcomed":true`)
+	up := s.upload(jpegOf(t, photo(1600, 1200)), "width", "1200")
+	source := strings.TrimPrefix(up.Data.OriginalURL, "/files/")
+	example("photo.yaml", fmt.Sprintf(`{"source":%q,"user":"ada","watermark":"© Ada"}`, source), `"size":"1200x900"`, "tell  completed", "marked  completed")
+	example("gallery.yaml", fmt.Sprintf(`{"gallery":"summer","sources":[%q,"originals/none.jpg",%[1]q]}`, source), `"pictures":2`, `"broken":1`)
+	var inbox struct {
+		Messages []struct{ Message struct{ Title, URL string } }
+	}
+	s.must(http.StatusOK, http.MethodGet, "/api/inbox/ada", nil, &inbox)
+	if len(inbox.Messages) != 1 || !strings.HasPrefix(inbox.Messages[0].Message.URL, "/files/") {
+		t.Errorf("the inbox has %+v", inbox)
+	}
+}

@@ -16,8 +16,8 @@ import (
 // replayed, is another one; so may be a job that was changed (Jobs.Change): to
 // earlier receipts it is gone.
 //
-// All three answer item by item, for MaxReceive receipts at most. They block for as
-// long as a commit takes, and may be repeated.
+// Late, AckLate and ExtendLate answer item by item, for MaxReceive receipts at most. They
+// block for as long as a commit takes, and may be repeated.
 type Late interface {
 	// Late tells where the messages of receipts are now. It changes nothing.
 	Late(ctx context.Context, receipts []forebay.Receipt) ([]LateState, error)
@@ -33,6 +33,11 @@ type Late interface {
 	// nil: done, or the message waits and nothing was changed; CodeNotFound: it is
 	// gone; CodeCancelled: done, and it is a job that is to stop.
 	ExtendLate(ctx context.Context, receipts []forebay.Receipt, lease time.Duration) ([]error, error)
+
+	// EndActive ends what is active in a queue when it is called, durably, whoever holds
+	// it, as Cancelled does: receipts are void, and groups go on. Jobs stay. It is what
+	// Purger leaves. An unknown queue is empty.
+	EndActive(ctx context.Context, queue string) (ended int64, err error)
 }
 
 // LateState is where the message of a receipt is.

@@ -19,6 +19,7 @@ type lateBroken struct {
 	late       func(r forebay.Receipt, s *engine.LateState)
 	ackLate    func(m *Model, ctx context.Context, rs []forebay.Receipt) ([]error, error)
 	extendLate func(m *Model, ctx context.Context, rs []forebay.Receipt, lease time.Duration) ([]error, error)
+	endActive  func(m *Model, ctx context.Context, queue string) (int64, error)
 	peek       func(m *Model, ctx context.Context, q engine.PeekQuery) (engine.PeekPage, error)
 	reopened   func(m *Model, now time.Time)
 }
@@ -59,6 +60,13 @@ func (b *lateBroken) ExtendLate(ctx context.Context, rs []forebay.Receipt, lease
 		return b.extendLate(b.Model, ctx, rs, lease)
 	}
 	return b.Model.ExtendLate(ctx, rs, lease)
+}
+
+func (b *lateBroken) EndActive(ctx context.Context, queue string) (int64, error) {
+	if b.endActive != nil {
+		return b.endActive(b.Model, ctx, queue)
+	}
+	return b.Model.EndActive(ctx, queue)
 }
 
 func (b *lateBroken) Peek(ctx context.Context, q engine.PeekQuery) (engine.PeekPage, error) {

@@ -129,6 +129,9 @@ var lateFaults = []lateFault{
 		[]string{"late/extend sets the current lease"}},
 	{"ends no lease late", extendsIf(func(_ forebay.Receipt, _ *entry, lease time.Duration) bool { return lease > 0 }), true,
 		[]string{"late/extend by nothing ends the current lease"}},
+	{"ends what waits, and nothing active", func() *lateBroken {
+		return &lateBroken{endActive: func(m *Model, ctx context.Context, queue string) (int64, error) { return m.Purge(ctx, queue) }}
+	}, false, []string{"late/ends what is active"}},
 	{"has no bounds", func() *lateBroken {
 		return &lateBroken{extendLate: func(m *Model, ctx context.Context, rs []forebay.Receipt, lease time.Duration) ([]error, error) {
 			return m.ExtendLate(ctx, rs, min(max(lease, engine.MinLease), engine.MaxLease))

@@ -21,6 +21,7 @@ func lateCases() []testCase {
 		{name: "late/never another message", invariants: []int{3}, needs: LateSettling, run: lateOther},
 		{name: "late/jobs", needs: LateSettling, run: lateJobs},
 		{name: "late/side by side with settle", invariants: []int{3}, needs: LateSettling, run: lateConcurrently},
+		{name: "late/ends what is active", invariants: []int{3, 6}, needs: LateSettling, run: lateEndActive},
 		{name: "late/bounds", invariants: []int{8}, needs: LateSettling, run: lateBounds},
 		{name: "late/receipts lead there after a reopening", invariants: []int{1}, reopens: true, needs: LateSettling, run: lateReopen},
 	}

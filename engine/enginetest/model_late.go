@@ -65,6 +65,21 @@ func (e *Model) AckLate(ctx context.Context, receipts []forebay.Receipt) ([]erro
 	})
 }
 
+func (e *Model) EndActive(ctx context.Context, queue string) (ended int64, err error) {
+	now, err := e.enter(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer e.mu.Unlock()
+	for _, m := range slices.Clone(e.o.entries) {
+		if m.msg.Queue == queue && m.active(now) && !m.job() {
+			e.o.settle(m, forebay.Settlement{Verdict: forebay.Cancelled}, now)
+			ended++
+		}
+	}
+	return ended, nil
+}
+
 // ackLate removes a message that may be gone already.
 func (o *oracle) ackLate(m *entry, now time.Time) error {
 	switch {

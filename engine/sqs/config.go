@@ -57,6 +57,10 @@ type Config struct {
 	// Timeout of a call that does not wait. 0: 10 s.
 	Timeout time.Duration
 
+	// Watchdog is how much later than its wait a poll may answer, before it is asked
+	// anew on another connection: a half-open one never would answer. 0: 5 s.
+	Watchdog time.Duration
+
 	// HandlerTimeout is how long handlers may take. Audit compares it. 0: not known.
 	HandlerTimeout time.Duration
 
@@ -79,6 +83,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Timeout == 0 {
 		c.Timeout = 10 * time.Second
 	}
+	if c.Watchdog == 0 {
+		c.Watchdog = 5 * time.Second
+	}
 	var problems []error
 	wrong := func(field, format string, args ...any) {
 		e := forebay.Errorf(forebay.CodeInvalid, "", format, args...)
@@ -88,8 +95,8 @@ func (c Config) withDefaults() (Config, error) {
 	if len(c.Queues) == 0 && !c.Create {
 		wrong("queues", "no queue is named; each needs its URL")
 	}
-	if c.Polls < 0 || c.Calls < 0 || c.Timeout < 0 {
-		wrong("polls, calls, timeout", "numbers below 0; 0 means the default")
+	if c.Polls < 0 || c.Calls < 0 || c.Timeout < 0 || c.Watchdog < 0 {
+		wrong("polls, calls, timeout, watchdog", "numbers below 0; 0 means the default")
 	}
 	for name, raw := range c.Queues {
 		if err := engine.CheckQueue(name); err != nil {

@@ -12,6 +12,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -94,6 +95,7 @@ func (e *Engine) connect(settings aws.Config) error {
 	endpoint := e.cfg.Endpoint
 	options := func(o *awssqs.Options) {
 		o.HTTPClient = &counting{doer, &e.count}
+		o.Logger = logging.Nop{} // it would write to the standard error; what matters is an error here
 		if endpoint != "" {
 			o.BaseEndpoint = &endpoint
 		}

@@ -11,17 +11,13 @@ import (
 	"github.com/forebayhq/forebay"
 )
 
-// watchdog is how much later than its wait a poll may answer. A half-open connection
-// never would.
-const watchdog = 5 * time.Second
-
 // poll makes one ReceiveMessage. When ctx ends, it may still answer for a grace; what
 // it brings then is given back.
 func (e *Engine) poll(ctx context.Context, q *queue, limit int, wait, lease time.Duration) ([]forebay.Delivery, error) {
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait+watchdog)
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), wait+e.cfg.Watchdog)
 	defer cancel()
 	unhook := context.AfterFunc(ctx, func() {
 		if e.cfg.Grace > 0 {

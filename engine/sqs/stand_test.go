@@ -9,7 +9,6 @@ import (
 	"os"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
@@ -145,5 +144,3 @@ func (p *pipes) Close() error {
 }
 
 func (p *pipes) Addr() net.Addr { return local{}.LocalAddr() }
-
-var _ = time.Second

@@ -47,8 +47,6 @@
 //   - ApproximateFirstReceiveTimestamp is remembered for the last hundred thousand
 //     messages or more of this process (firsts.go), ReceiveRequestAttemptId likewise
 //     for ten thousand attempts (attempts.go).
-//   - Messages in flight at a purge, or of a deleted queue, count as in flight until
-//     their leases end. Nobody gets them again.
 //   - A message of a dead letter queue whose time is over by when it was sent first is
 //     never handed out, but counted until it is over by when it was moved.
 //   - The attribute Forebay.Kind of a message is its kind, for Forebay's own workers. What

@@ -143,9 +143,15 @@ func TestEdge09FifoPurgeClearsDedup(t *testing.T) {
 		v.fine(v.s.PurgeQueue(v.ctx, queue.NamedInput{QueueUrl: q}))
 		v.send(q, "two", group("g2"), dedup("d"))
 		v.send(q, "three", group("g2"), dedup("e"))
-		v.bodies(v.receive(q), "two", "three")
+		v.send(q, "four", group("g"), dedup("f")) // nothing locks what was in flight's group
+		v.bodies(v.receive(q), "two", "three", "four")
+		v.fine(v.remove(q, m[0])) // it is gone, and its handle does nothing
+		v.refused(v.hide(q, m[0], 60), "InvalidParameterValueException")
+		if n := v.attribute(q, "ApproximateNumberOfMessagesNotVisible"); n != "3" {
+			t.Errorf("%s in flight", n)
+		}
 		time.Sleep(time.Minute)
-		v.bodies(v.receive(q), "two", "three") // what was in flight at the purge does not come back
+		v.bodies(v.receive(q), "two", "three", "four") // what was in flight at the purge does not come back
 	})
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/forebayhq/forebay/engine"
 )
 
-// PurgeQueue drops all messages of a queue, and what it knows of dedup ids. Those in
-// flight are dropped when they come back.
+// PurgeQueue drops all messages of a queue, those in flight too, and what it knows of
+// dedup ids.
 func (s *Service) PurgeQueue(ctx context.Context, in NamedInput) error {
 	q, err := s.find(ctx, in.QueueUrl)
 	if err != nil {
@@ -33,7 +33,11 @@ func (s *Service) purge(ctx context.Context, name string) error {
 	if !can {
 		return fault("UnsupportedOperation", "The engine of this queue cannot purge.")
 	}
-	if _, err := p.Purge(ctx, name); err != nil {
+	_, err := p.Purge(ctx, name)
+	if err == nil {
+		_, err = s.late.EndActive(ctx, name)
+	}
+	if err != nil {
 		return s.failed(ctx, err)
 	}
 	return nil

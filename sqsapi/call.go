@@ -80,6 +80,7 @@ func (c *call) read() error {
 	limit := c.front.cfg.MaxBody
 	tooLarge := fault("RequestEntityTooLarge", "The request is larger than %d bytes.", limit)
 	if c.r.ContentLength > limit {
+		c.drain()
 		return tooLarge
 	}
 	if c.r.ContentLength == 0 {
@@ -90,6 +91,7 @@ func (c *call) read() error {
 	var refused *queue.Fault
 	switch {
 	case int64(len(c.body.bytes)) > limit:
+		c.drain()
 		return tooLarge
 	case err == nil:
 		return nil
@@ -99,6 +101,15 @@ func (c *call) read() error {
 		return fault("RequestTimeout", "The body did not arrive within %s.", c.front.cfg.BodyTime)
 	}
 	return fault("MalformedInput", "The body ends early, after %d bytes.", len(c.body.bytes))
+}
+
+// drain passes over the rest of a body, as far as it is not more than four of the
+// largest: a client that is still writing when its connection is closed sees that, and
+// not the answer. One that asks before it sends is told without.
+func (c *call) drain() {
+	if c.r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, c.r.Body, 4*c.front.cfg.MaxBody)
+	}
 }
 
 // borrow takes what a body needs beyond its first buffer from what all bodies may have.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -218,6 +219,27 @@ func TestMethodsAndBodiesHaveBounds(t *testing.T) {
 	}
 	if a := s.do(t, r); a.status != 413 || !strings.Contains(a.body, "RequestEntityTooLarge") {
 		t.Errorf("not announced: %d %s", a.status, a.body)
+	}
+}
+
+// Who writes all of a body that is too large before it looks for an answer finds one. A
+// server by itself passes over 256 KiB and closes the connection.
+func TestTooLargeIsAnAnswerAndNoBrokenPipe(t *testing.T) {
+	t.Parallel()
+	s := serve(t, func(c *sqsapi.Config) { c.MaxBody = 4 << 20 })
+	const size = 15 << 20
+	conn, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	head := fmt.Sprintf("POST / HTTP/1.1\r\nHost: a\r\nX-Amz-Target: AmazonSQS.ListQueues\r\nContent-Length: %d\r\n\r\n", size)
+	if _, err := io.WriteString(conn, head+strings.Repeat("a", size)); err != nil {
+		t.Fatalf("the body was not taken: %v", err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("%+v, %v", resp, err)
 	}
 }
 

@@ -41,9 +41,14 @@ func (c *queuesPeekCmd) Run(ctx context.Context, p *program) error {
 			break
 		}
 	}
+	if len(all) == 0 { // looking at a queue that nobody knows shows nothing, too
+		if _, err := client.Queue(ctx, c.Queue); err != nil {
+			return err
+		}
+	}
 	return p.print(all, func(w io.Writer) {
 		if len(all) == 0 {
-			fmt.Fprintf(w, "nothing waits in %s (forebay queues lists those that there are)\n", c.Queue)
+			fmt.Fprintf(w, "nothing waits in %s\n", c.Queue)
 			return
 		}
 		fmt.Fprintln(w, "id\tkind\twhere\tuntil\tdeliveries\tsent\tpayload")

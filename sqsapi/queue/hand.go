@@ -8,8 +8,23 @@ import (
 	"github.com/forebayhq/forebay/engine"
 )
 
-// hand gives a receive its messages, and tells when they were leased.
+// hand gives a receive its messages, and tells when they were leased. One that waits
+// ends with its queue.
 func (s *Service) hand(ctx context.Context, q *queue, a *asked) ([]forebay.Delivery, time.Time, error) {
+	if a.wait == 0 {
+		return s.handNow(ctx, q, a)
+	}
+	call, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.live.gone, cancel)()
+	ds, at, err := s.handNow(call, q, a)
+	if err != nil && ctx.Err() == nil && q.live.gone.Err() != nil {
+		err = noQueue()
+	}
+	return ds, at, err
+}
+
+func (s *Service) handNow(ctx context.Context, q *queue, a *asked) ([]forebay.Delivery, time.Time, error) {
 	now := s.cfg.Now()
 	if full, err := s.checkFlight(ctx, q, a); full || err != nil {
 		return nil, now, err

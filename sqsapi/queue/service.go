@@ -93,10 +93,13 @@ type live struct {
 	funnel funnel // of a FIFO queue
 	again  again
 	flight flight
+	gone   context.Context // ends with the queue, and with it who waits for its messages
+	end    context.CancelFunc
 }
 
 func (s *Service) newLive(life string) *live {
 	l := &live{life: life, sign: s.newSigner(life)}
+	l.gone, l.end = context.WithCancel(context.Background())
 	l.funnel.do = func(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
 		return s.numberAndSend(ctx, l, msgs)
 	}

@@ -144,6 +144,9 @@ func (s *Service) keep(name string, d engine.Document) (*queue, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	old := s.queues[name]
+	if old != nil && (q.Deleted != 0 || old.Life != q.Life) && old.rev < q.rev {
+		old.live.end()
+	}
 	if q.Deleted != 0 {
 		delete(s.queues, name)
 		return q, nil

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -39,14 +40,13 @@ func (b *Broker) prepare(msgs []forebay.Message) (good []forebay.Message, refuse
 	copied := false
 	now := b.now()
 	for i := range msgs {
-		m := msgs[i]
-		if m.ID == "" {
-			if m.ID, err = newID(); err != nil {
-				return nil, nil, err
-			}
+		if m := &msgs[i]; !copied && m.ID != "" && m.Job == nil && b.checkMessage(m, now) == nil {
+			continue // most are like this, and are not copied
 		}
-		b.fillJob(&m)
-		bad := b.checkMessage(&m, now)
+		m, bad, err := b.prepareOne(msgs[i], now)
+		if err != nil {
+			return nil, nil, err
+		}
 		if bad == nil && msgs[i].ID != "" && m.Job == msgs[i].Job && !copied {
 			continue
 		}
@@ -63,6 +63,17 @@ func (b *Broker) prepare(msgs []forebay.Message) (good []forebay.Message, refuse
 		good = append(good, m)
 	}
 	return good, refused, nil
+}
+
+// prepareOne gives the message as it is sent; bad is what is wrong with it.
+func (b *Broker) prepareOne(m forebay.Message, now time.Time) (_ forebay.Message, bad, err error) {
+	if m.ID == "" {
+		if m.ID, err = newID(); err != nil {
+			return m, nil, err
+		}
+	}
+	b.fillJob(&m)
+	return m, b.checkMessage(&m, now), nil
 }
 
 func newID() (string, error) {

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// deadlines gives contexts that end after a time. Those who ask within a tenth of
+// Deadlines gives contexts that end after a time. Those who ask within a tenth of
 // that time share one, which lives as much longer: a request costs no timer.
-type deadlines struct {
-	after time.Duration
+type Deadlines struct {
+	After time.Duration
 	last  atomic.Pointer[deadline]
 }
 
@@ -19,15 +19,16 @@ type deadline struct {
 	shared time.Time // until when it is given away
 }
 
-func (d *deadlines) next() context.Context {
+// Next gives a context for something that begins now.
+func (d *Deadlines) Next() context.Context {
 	now := time.Now()
 	last := d.last.Load()
 	if last != nil && now.Before(last.shared) {
 		return last.ctx
 	}
-	share := d.after / 10
+	share := d.After / 10
 	made := &deadline{shared: now.Add(share)}
-	made.ctx, made.cancel = context.WithTimeout(context.Background(), d.after+share)
+	made.ctx, made.cancel = context.WithTimeout(context.Background(), d.After+share)
 	if !d.last.CompareAndSwap(last, made) {
 		made.cancel()
 		return d.last.Load().ctx

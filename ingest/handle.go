@@ -79,7 +79,7 @@ func (c *call) run(rt route) *problem {
 	if p := c.judge(); p != nil {
 		return c.refund(p)
 	}
-	if p := c.store(e.deadlines.next()); p != nil {
+	if p := c.store(e.deadlines.Next()); p != nil {
 		return c.refund(p)
 	}
 	c.order()

@@ -81,7 +81,7 @@ type Edge struct {
 	cfg       Config
 	budget    budget
 	gate      gate
-	deadlines deadlines
+	deadlines Deadlines
 	calls     sync.Pool
 	inflaters inflaters
 	holds     sync.Map // key id → *hold; bounded by the keys that exist
@@ -118,7 +118,7 @@ func New(cfg Config) (*Edge, error) {
 	}
 	e := &Edge{cfg: cfg, budget: budget{most: cfg.Limits.InFlightBytes}}
 	e.outage.logger = cfg.Logger
-	e.deadlines.after = cfg.Timeout
+	e.deadlines.After = cfg.Timeout
 	e.gate = gate{load: cfg.Load, queue: cfg.Queue, limits: cfg.Admission, logger: cfg.Logger}
 	return e, nil
 }

@@ -166,12 +166,11 @@ func (e *Engine) submit(ctx context.Context, o op) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	call := &call{op: o, done: make(chan error, 1)}
-	size := min(o.size(), queuedBytes)
-	if err := e.room.Acquire(ctx, size); err != nil {
+	call := &call{op: o, done: make(chan error, 1), size: min(o.size(), queuedBytes)}
+	if err := e.room.Acquire(ctx, call.size); err != nil {
 		return err
 	}
-	call.release = func() { e.room.Release(size) }
+	call.room = e.room
 	select {
 	case e.requests <- call:
 		e.flusher.handed(e.requests)

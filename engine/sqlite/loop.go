@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/forebayhq/forebay"
 )
 
@@ -28,12 +30,19 @@ type op interface {
 
 // call is an op on its way. It is answered on done exactly once.
 type call struct {
-	op      op
-	done    chan error
-	release func()
+	op   op
+	done chan error
+	room *semaphore.Weighted // nil: it took none
+	size int64               // of it
 }
 
 func (*call) request() {}
+
+func (c *call) release() {
+	if c.room != nil {
+		c.room.Release(c.size)
+	}
+}
 
 func (c *call) finish(err error) {
 	c.release()

@@ -90,7 +90,7 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	if len(msgs) > engine.MaxSend {
 		return nil, tooMany("messages", engine.MaxSend)
 	}
-	o := &send{results: make([]forebay.SendResult, len(msgs)), msgs: make([]encoded, 0, len(msgs)), at: make([]int, 0, len(msgs))}
+	o := newSend(len(msgs))
 	now := e.cfg.Now()
 	room := 0
 	for i := range msgs {
@@ -140,6 +140,24 @@ type sent struct {
 	q         *queue
 	duplicate bool
 	conflict  bool
+}
+
+// one is the send of one message, which comes most: all of it in one piece of memory.
+type one struct {
+	send
+	result  [1]forebay.SendResult
+	message [1]encoded
+	place   [1]int
+	counted [1]sent
+}
+
+func newSend(n int) *send {
+	if n == 1 {
+		o := new(one)
+		o.results, o.msgs, o.at, o.counts = o.result[:], o.message[:0], o.place[:0], o.counted[:0]
+		return &o.send
+	}
+	return &send{results: make([]forebay.SendResult, n), msgs: make([]encoded, 0, n), at: make([]int, 0, n)}
 }
 
 func (o *send) size() int64 { return o.bytes + 256 }

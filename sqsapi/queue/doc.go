@@ -43,7 +43,9 @@
 //   - Changing the delay of a FIFO queue does not change that of messages it has.
 //   - Fair queues: the group id of a standard queue is taken and given back, and is the
 //     engine's limit key: with QueueLimits.KeyActive on the queue no group holds more
-//     than so many in flight. Without it, nothing orders noisy groups behind quiet ones.
+//     than so many in flight. Without it, nothing orders noisy groups behind quiet
+//     ones: the engine's tenants, who take turns, have lanes and rows of their own, and
+//     a producer with a group for each of its users would pay for them in each message.
 //   - ApproximateFirstReceiveTimestamp is remembered for the last hundred thousand
 //     messages or more of this process (firsts.go), ReceiveRequestAttemptId likewise
 //     for ten thousand attempts (attempts.go).

@@ -19,7 +19,8 @@
 // and by one timer of each process. Leases are BullMQ's locks with an end of their own,
 // exact to the millisecond; they outlive the process, so Receive.Kept costs nothing, and
 // Close ends those that were not kept. A sweep gives back what a Node worker left
-// without a lock. A script does a bounded amount of work: 250 messages of a Send, 250
+// without a lock, and drops what is ours of jobs that Node clients finished, removed or
+// obliterated. A script does a bounded amount of work: 250 messages of a Send, 250
 // settlements, 500 hand-outs. A longer Send or Settle is several scripts one after
 // the other, so that a crash in between leaves the first of them done.
 //

@@ -42,8 +42,8 @@ local function bullHolds()
   local limit = not rate and tonumber(bull[1]) or nil
   if used < 9007199254740991 and not (limit and used >= limit) then return false end
   local ttl = call('PTTL', limiter)
-  if ttl <= 0 then return false end
-  again = NOW + ttl
+  if ttl < 0 then return false end
+  again = NOW + math.max(ttl, 1) -- 0 in its last millisecond
   return true
 end
 
@@ -173,12 +173,17 @@ local function nextOfChain(j)
   end
 end
 
+-- whole: nothing but the list is to be looked at, so many are taken from it at once.
+local whole = not lanes and not q.most and not rate and not limited
+local leases, leaseText = {}, int(math.max(lease, 1))
+
 local function lease_(id, j, n, t)
   local key = q.p .. id
   local tok = token .. '.' .. n
-  call('LPUSH', q.active, id)
-  lock(q, id, tok, lease, n)
-  local fields = { 'processedOn', NOW, 'ats', j.ats + 1, 'fbd', j.d + 1 }
+  if not whole then call('LPUSH', q.active, id) end
+  call('SET', key .. ':lock', tok, 'PX', leaseText)
+  later(leases, string.format('%.17g', NOW + lease - 1 + n / 4096), id)
+  local fields = { 'processedOn', NOWS, 'ats', int(j.ats + 1), 'fbd', int(j.d + 1) }
   if worker ~= '' then
     fields[#fields + 1] = 'pb'
     fields[#fields + 1] = worker
@@ -208,17 +213,55 @@ local function lease_(id, j, n, t)
   event(q, 'active', id, 'prev', 'waiting')
   note(q, id, j, 'started', 'active')
   nextOfChain(j)
-  local v = call('HMGET', key, 'name', 'data', 'fbb', 'timestamp', 'priority', 'fb', 'atm', 'opts', 'deid', 'rjk')
-  local d = { id, tok, j.d + 1, v[1], v[2], v[3] or '', v[4] or '0', v[5] or '0', v[6] or '', v[7] or '0', v[8] or '{}', v[9] or '', v[10] or '' }
+  local f = j.f or loadWhole(q, id).f
+  local d = { id, tok, j.d + 1, f.name, f.data, f.fbb or '', f.timestamp or '0', f.priority or '0', f.fb or '', f.atm or '0',
+    f.fb and '' or f.opts or '{}', f.deid or '', f.rjk or '' }
   if j.atm > 0 then
-    for _, s in ipairs(call('HMGET', key, 'fbf0', 'fbf1', 'fbf2', 'fbf3', 'fbf4', 'fbf5', 'fbf6', 'fbf7', 'fbf8', 'fbf9')) do
+    for n = 0, 9 do
+      local s = f['fbf' .. n]
       if s then d[#d + 1] = s end
     end
   end
-  return d, #v[2]
+  return d, #f.data
 end
 
 local out, bytes = {}, 0
+
+-- begin hands out one that was picked, or does what else is to be done with it.
+local function begin(id, j, t)
+  if j and j.final then unmark(id, j) end
+  if j and j.defa then
+    if not whole then call('LPUSH', q.active, id) end
+    event(q, 'active', id, 'prev', 'waiting')
+    finish(q, id, j, 'dead', { text = j.defa, charge = true, cause = causeOf(j, cjson.encode({ code = 'deferred', message = j.defa })) })
+  elseif j and special(j) and not j.place then
+    if whole then call('LREM', q.active, 1, id) end
+    enqueue(q, id, j, true, 'waiting') -- a Node client let it wait where it does not belong
+  elseif j then
+    local size
+    out[#out + 1], size = lease_(id, j, #out + 1, t)
+    bytes = bytes + size
+  elseif whole then
+    call('LREM', q.active, 1, id)
+  end
+end
+
+-- takeMany takes from the list as long as there is nothing but the list.
+local function takeMany()
+  while #out < most and bytes < 16777216 and call('ZCARD', q.prio) == 0 do
+    local ids = call('RPOP', q.wait, math.min(most - #out, 50))
+    if not ids or #ids == 0 then return end
+    local some = {}
+    for _, id in ipairs(ids) do
+      if string.sub(id, 1, 2) ~= '0:' then some[#some + 1] = id end -- else: a marker of BullMQ 4
+    end
+    if #some > 0 then call('LPUSH', q.active, unpack(some)) end
+    for _, id in ipairs(some) do begin(id, loadWhole(q, id), '') end
+  end
+end
+
+if whole and not stopped(q) then takeMany() end
+whole = false
 while #out < most and bytes < 16777216 and not stopped(q) do
   if rate then
     local at = opens(q.f .. 'r', rate)
@@ -230,19 +273,9 @@ while #out < most and bytes < 16777216 and not stopped(q) do
   if limited and bullHolds() then break end
   local id, j, t = pick()
   if not id then break end
-  if j and j.final then unmark(id, j) end
-  if j and j.defa then
-    call('LPUSH', q.active, id)
-    event(q, 'active', id, 'prev', 'waiting')
-    finish(q, id, j, 'dead', { text = j.defa, charge = true, cause = causeOf(j, cjson.encode({ code = 'deferred', message = j.defa })) })
-  elseif j and special(j) and not j.place then
-    enqueue(q, id, j, true, 'waiting') -- a Node client let it wait where it does not belong
-  elseif j then
-    local size
-    out[#out + 1], size = lease_(id, j, #out + 1, t)
-    bytes = bytes + size
-  end
+  begin(id, j, t)
 end
+inParts('ZADD', q.f .. 'l', leases)
 for id in pairs(loose) do
   local j = load(q, id)
   if j.place == 'w' then

@@ -6,7 +6,22 @@
 -- Keys: those of its queues (id, meta, job, wait, prioritized, pc, delayed, marker,
 -- events, de:), the records of ids and dedup keys, the history.
 -- Gives the answer for each, and when time will do something next.
+--
+-- Most are new and have no dedup key: whether they are is asked for all at once.
 
-local out = {}
-for i = 1, num() do out[i] = sendOne() end
+local out, all, records_, jobs, seen = {}, {}, {}, {}, {}
+for i = 1, num() do
+  local m = readMessage()
+  all[i], records_[i], jobs[i] = m, G .. 'i:' .. m.id, PRE .. ':' .. m.queue .. ':' .. m.id
+end
+local known_ = call('MGET', unpack(records_))
+local fresh = call('EXISTS', unpack(jobs)) == 0
+for i, m in ipairs(all) do
+  if fresh and not known_[i] and not seen[m.id] and m.key == '' then
+    out[i] = store(queue(m.queue), m, true)
+  else
+    out[i] = sendOne(m)
+  end
+  seen[m.id] = true
+end
 return { out, done(), counts(), int(NOW) }

@@ -37,9 +37,9 @@ local function settle(q, id, verdict, after, cause, text, stack, result)
     local c = causeOf(j, cause)
     local was = j.atm
     j.failedNow = true
-    back(q, id, j, after, 'retry', { 'fbf' .. was % 10, c, 'atm', was + 1, 'failedReason', text, 'stacktrace', stack }, { 'c', c })
+    back(q, id, j, after, 'retry', { 'fbf' .. was % 10, c, 'atm', int(was + 1), 'failedReason', text, 'stacktrace', stack }, { 'c', c })
   elseif verdict == 3 then
-    back(q, id, j, after, 'released', { 'fbd', math.max(j.d - 1, 0) }, {})
+    back(q, id, j, after, 'released', { 'fbd', int(math.max(j.d - 1, 0)) }, {})
   elseif verdict == 4 then
     call('HSET', q.p .. id, 'stacktrace', stack)
     finish(q, id, j, 'dead', { text = text, cause = causeOf(j, cause), charge = true })
@@ -51,20 +51,36 @@ local function settle(q, id, verdict, after, cause, text, stack, result)
   end
 end
 
+-- Who holds what is asked for all at once.
+local all, locks, leases = {}, {}, {}
 for i = 1, num() do
-  local name, id, token, verdict, after = arg(), arg(), arg(), num(), num()
-  local cause, text, stack, result, follows = arg(), arg(), arg(), arg(), num()
-  local q = queue(name)
-  if holds(q, id, token) then
-    settle(q, id, verdict, after, cause, text, stack, result)
+  local v = { q = queue(arg()), id = arg(), token = arg(), verdict = num(), after = num(), cause = arg(), text = arg(),
+    stack = arg(), result = arg(), follows = num(), at = 0 }
+  v.at = cursor
+  cursor = cursor + v.follows * 21
+  all[i], locks[i] = v, v.q.p .. v.id .. ':lock'
+  leases[v.q] = leases[v.q] or {}
+  v.n = #leases[v.q] + 1
+  leases[v.q][v.n] = v.id
+end
+if #all > 0 then locks = call('MGET', unpack(locks)) end
+for q, ids in pairs(leases) do
+  leases[q] = call('ZMSCORE', q.f .. 'l', unpack(ids))
+  q.later, q.over = {}, {}
+end
+
+for i, v in ipairs(all) do
+  local til = tonumber(leases[v.q][v.n] or nil)
+  if locks[i] == v.token and til and til > NOW and not v.q.over[v.id] then
+    settle(v.q, v.id, v.verdict, v.after, v.cause, v.text, v.stack, v.result)
     out[i] = 1
-    for _ = 1, follows do
-      local m = ARGV[cursor + 1]
-      sent[#sent + 1] = m
-      sent[#sent + 1] = sendOne()
+    cursor = v.at
+    for _ = 1, v.follows do
+      local m = readMessage()
+      sent[#sent + 1] = m.queue
+      sent[#sent + 1] = sendOne(m)
     end
   else
-    cursor = cursor + follows * 21
     out[i] = 0
   end
 end

@@ -19,6 +19,7 @@ if NOW == 0 then
   local t = call('TIME')
   NOW = t[1] * 1000 + math.floor(t[2] / 1000)
 end
+local NOWS = string.format('%.0f', NOW) -- numbers are slow to pass to a command
 local HISTORY = ARGV[3]
 
 local cursor = 3
@@ -32,7 +33,26 @@ local function num()
 end
 
 -- text of a whole number: tostring would round large ones
-local function int(n) return string.format('%.0f', n) end
+local ints = {}
+local function int(n)
+  local s = ints[n]
+  if not s then
+    s = string.format('%.0f', n)
+    ints[n] = s
+  end
+  return s
+end
+
+-- inParts gives a command many arguments, as many at once as fit on Lua's stack.
+local function inParts(command, key, args)
+  for from = 1, #args, 2000 do call(command, key, unpack(args, from, math.min(from + 1999, #args))) end
+end
+
+-- later puts two more at the end of a list.
+local function later(list, a, b)
+  list[#list + 1] = a
+  list[#list + 1] = b
+end
 
 local queues, touched = {}, {}
 
@@ -60,17 +80,42 @@ local function event(q, what, id, ...)
     call('HSETNX', q.p .. 'meta', 'version', 'forebay:1')
     call('SADD', G .. 'q', q.name)
   end
-  call('XADD', q.events, 'MAXLEN', '~', q.keep, '*', 'event', what, 'jobId', id, ...)
+  if q.trimmed then
+    call('XADD', q.events, '*', 'event', what, 'jobId', id, ...)
+  else -- once a script
+    q.trimmed = true
+    call('XADD', q.events, 'MAXLEN', '~', q.keep, '*', 'event', what, 'jobId', id, ...)
+  end
 end
 
 -- note writes to our own history, of jobs only.
+local H, trimmed = G .. 'h', false
 local function note(q, id, j, what, state, ...)
   if not j.job then return end
-  call('XADD', G .. 'h', 'MAXLEN', '~', HISTORY, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '',
-    'a', (j.atm or 0) + 1, 's', state, 'at', NOW, ...)
+  if trimmed then
+    call('XADD', H, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '', 'a', int((j.atm or 0) + 1), 's', state, 'at', NOWS, ...)
+  else -- once a script
+    trimmed = true
+    call('XADD', H, 'MAXLEN', '~', HISTORY, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '',
+      'a', int((j.atm or 0) + 1), 's', state, 'at', NOWS, ...)
+  end
 end
 
 -- stopped tells whether nothing may be handed out now, whatever waits.
 local function stopped(q)
   return q.paused or (q.most ~= nil and call('LLEN', q.active) >= q.most)
+end
+
+local unload -- in 60_finish.lua
+
+-- What many sends of one script have in common is written at once: ids into wait, and
+-- records of ids. flush writes it; whatever reads these in between calls it first.
+local records = {}
+local function flush(q)
+  if q.push then
+    inParts('LPUSH', q.wait, q.push)
+    q.push = nil
+  end
+  for from = 1, #records, 2000 do call('MSET', unpack(records, from, math.min(from + 1999, #records))) end
+  if #records > 0 then records = {} end
 end

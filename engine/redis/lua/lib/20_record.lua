@@ -8,24 +8,49 @@
 --   fbp  where one of those waits: w in its lane, p parked behind its chain, d delayed
 --   fbd  hand-outs, released ones not    fbz  final state    fbq  number as dead letter
 --   fbw  until when its id is remembered fbk  its dedup record
+--   fbr  1: it has one of fbg, fbl, fbt, fbk, fbe, fbv
 --   fbe  expires    fbv  deadline        fbc  asked to stop: "!" and the reason
 --   fbn  retention: age, count, none, age of dead, count of dead
 --   fbu  why it ended    fbf0…fbf9  why its last attempts failed
 
-local function load(q, id)
-  local v = call('HMGET', q.p .. id, 'name', 'fb', 'fbj', 'fbg', 'fbl', 'fbt', 'fbs', 'fbp', 'fbd', 'fbz',
-    'fbq', 'fbw', 'fbk', 'fbe', 'fbv', 'fbc', 'fbn', 'priority', 'timestamp', 'atm', 'ats', 'processedOn',
-    'deid', 'parentKey', 'parent', 'defa', 'delay')
-  if not v[1] then return nil end
-  return {
-    name = v[1], ours = v[2] and true or false, job = not v[2] or v[3] == '1',
-    g = v[4] or nil, l = v[5] or nil, t = v[6] or nil, seq = tonumber(v[7] or 0), place = v[8] or nil,
-    d = tonumber(v[9] or 0), final = v[10] or nil, dead = v[11] or nil, window = tonumber(v[12] or 0),
-    key = v[13] or nil, expires = tonumber(v[14] or 0), deadline = tonumber(v[15] or 0), stop = v[16] or nil,
-    keep = v[17] or nil, prio = tonumber(v[18] or 0) or 0, at = tonumber(v[19] or 0) or 0, atm = tonumber(v[20] or 0),
-    ats = tonumber(v[21] or 0), begun = v[22] or nil, deid = v[23] or nil, parentKey = v[24] or nil,
-    parent = v[25] or nil, defa = v[26] or nil, delay = tonumber(v[27] or 0) or 0,
+-- recordOf makes a record of fields by name.
+local function recordOf(f)
+  local j = {
+    name = f.name, ours = f.fbw ~= nil, job = not f.fbw or f.fbj == '1', d = tonumber(f.fbd or 0), final = f.fbz, dead = f.fbq,
+    stop = f.fbc, keep = f.fbn, prio = tonumber(f.priority or 0) or 0, at = tonumber(f.timestamp or 0) or 0, atm = tonumber(f.atm or 0),
+    ats = tonumber(f.ats or 0), begun = f.processedOn, deid = f.deid, parentKey = f.parentKey, parent = f.parent, defa = f.defa,
+    delay = tonumber(f.delay or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
   }
+  if f.fbr then
+    j.g, j.l, j.t, j.place, j.key, j.seq = f.fbg, f.fbl, f.fbt, f.fbp, f.fbk, tonumber(f.fbs or 0)
+    j.expires, j.deadline = tonumber(f.fbe or 0), tonumber(f.fbv or 0)
+  end
+  return j
+end
+
+local usual = { 'name', 'fbw', 'fbj', 'fbr', 'fbd', 'fbz', 'fbq', 'fbc', 'fbn', 'priority', 'timestamp', 'atm', 'ats', 'processedOn',
+  'deid', 'parentKey', 'parent', 'defa', 'delay' }
+local seldom = { 'fbg', 'fbl', 'fbt', 'fbs', 'fbp', 'fbk', 'fbe', 'fbv' }
+
+local function load(q, id)
+  local v, f = call('HMGET', q.p .. id, unpack(usual)), {}
+  if not v[1] then return nil end
+  for i = 1, 19 do f[usual[i]] = v[i] or nil end
+  if f.fbr then
+    v = call('HMGET', q.p .. id, unpack(seldom))
+    for i = 1, 8 do f[seldom[i]] = v[i] or nil end
+  end
+  return recordOf(f)
+end
+
+-- loadWhole gives also all of what a message is made of, in the field f.
+local function loadWhole(q, id)
+  local v, f = call('HGETALL', q.p .. id), {}
+  for i = 1, #v, 2 do f[v[i]] = v[i + 1] end
+  if not f.name then return nil end
+  local j = recordOf(f)
+  j.f = f
+  return j
 end
 
 -- fb:j of a queue has what has not finished, by the time of sending, so that it can be
@@ -59,7 +84,9 @@ end
 -- stateOf tells where a job is, and until when it is delayed.
 local function stateOf(q, id, j)
   if j.final then return j.final end
-  if call('ZSCORE', q.f .. 'l', id) or call('EXISTS', q.p .. id .. ':lock') == 1 then return 'active' end
+  if q.over and q.over[id] then
+    -- its lease is over, though its keys go at the end of the script
+  elseif call('ZSCORE', q.f .. 'l', id) or call('EXISTS', q.p .. id .. ':lock') == 1 then return 'active' end
   local due
   if j.place == 'd' then
     due = call('ZSCORE', q.f .. 'd', id)

@@ -19,6 +19,8 @@ end
 -- the window holds.
 local function known(r)
   local q = queue(r.queue)
+  flush(q)
+  unload(q)
   if r.id == '' then r.id = r.of end
   local j = load(q, r.id)
   local here = j ~= nil and (not j.final or j.final == 'dead')

@@ -57,8 +57,8 @@ local function revive(q, id)
 end
 
 -- thin drops what a bound on the number of kept ones lets go of, a few each time.
-local function thin(q, set, count, field)
-  local beyond = call('ZREVRANGE', set, count, count + 9)
+local function thin(q, set, count, field, most)
+  local beyond = call('ZREVRANGE', set, count, count + (most or 9))
   for i, id in ipairs(beyond) do
     local j = load(q, id)
     if j then
@@ -73,11 +73,17 @@ local function thin(q, set, count, field)
   end
 end
 
--- drop ends the hold that a lease has. It tells whether the job was active.
+-- drop ends the hold that a lease has. It tells whether the job was active. In a script
+-- that leases nothing (q.later is there), the keys of the hold go at its end, all at once.
 local function drop(q, id, j)
-  call('DEL', q.p .. id .. ':lock')
-  call('ZREM', q.f .. 'l', id)
-  call('SREM', q.p .. 'stalled', id)
+  if q.later then
+    q.over[id] = true
+    q.later[#q.later + 1] = id
+  else
+    call('DEL', q.p .. id .. ':lock')
+    call('ZREM', q.f .. 'l', id)
+    call('SREM', q.p .. 'stalled', id)
+  end
   if j.l then
     call('SREM', q.f .. 'a:' .. j.l, id)
     unblock(q, j.l)
@@ -110,12 +116,39 @@ local function shelve(q, id, j, set, fields)
     if j.job then revive(q, id) end
     return
   end
-  call('ZADD', q.p .. set, NOW, id)
   if set == 'failed' then call('HINCRBY', q.f .. 's', fields[2], 1) end -- cancelled, expired
-  call('ZADD', q.f .. 'f', call('HINCRBY', q.f .. 's', 'f', 1), id)
+  if not q.shelf then
+    q.shelf = { completed = {}, failed = {}, f = {}, x = {}, counts = {} }
+    q.number = tonumber(call('HGET', q.f .. 's', 'f') or 0)
+  end
+  q.number = q.number + 1
+  later(q.shelf[set], NOWS, id)
+  later(q.shelf.f, int(q.number), id)
   call('HSET', q.p .. id, unpack(fields))
-  if k.age > 0 then call('ZADD', q.f .. 'x', NOW + k.age, id) end
-  if k.count > 0 then thin(q, q.f .. 'f', k.count, 'count') end
+  if k.age > 0 then later(q.shelf.x, int(NOW + k.age), id) end
+  if k.count > 0 then q.shelf.counts[k.count] = (q.shelf.counts[k.count] or 0) + 1 end
+end
+
+-- unload puts on the shelf what a script has finished, and ends the holds of it.
+function unload(q)
+  local s = q.shelf
+  if s then
+    q.shelf = nil
+    call('HSET', q.f .. 's', 'f', int(q.number))
+    inParts('ZADD', q.p .. 'completed', s.completed)
+    inParts('ZADD', q.p .. 'failed', s.failed)
+    inParts('ZADD', q.f .. 'f', s.f)
+    inParts('ZADD', q.f .. 'x', s.x)
+    for count, n in pairs(s.counts) do thin(q, q.f .. 'f', count, 'count', n + 9) end
+  end
+  if q.later and #q.later > 0 then
+    local locks = {}
+    for i, id in ipairs(q.later) do locks[i] = q.p .. id .. ':lock' end
+    inParts('ZREM', q.f .. 'l', q.later)
+    inParts('SREM', q.p .. 'stalled', q.later)
+    for from = 1, #locks, 2000 do call('DEL', unpack(locks, from, math.min(from + 1999, #locks))) end
+    q.later = {}
+  end
 end
 
 -- finish ends a job that waits or is active. state: completed, dead, cancelled or
@@ -124,7 +157,7 @@ local function finish(q, id, j, state, o)
   local key = q.p .. id
   local ok, charge = state == 'completed', o.charge
   if not drop(q, id, j) then unqueue(q, id, j) end
-  call('ZREM', q.f .. 'x', id)
+  if j.expires > 0 or j.deadline > 0 then call('ZREM', q.f .. 'x', id) end
   if j.place then call('HDEL', key, 'fbp') end
   unlists(q, id)
   if j.g then
@@ -134,11 +167,11 @@ local function finish(q, id, j, state, o)
   local value = ok and o.result or o.text
   parentDone(key, j, ok, value)
   local attempt = j.atm + 1
-  if (ok or charge) and j.job or charge then call('HINCRBY', key, 'atm', 1) end
   if j.stop then call('HDEL', key, 'fbc') end
-  local fields = { 'fbz', state, 'finishedOn', NOW, ok and 'returnvalue' or 'failedReason', value }
+  local fields = { 'fbz', state, 'finishedOn', NOWS, ok and 'returnvalue' or 'failedReason', value }
+  if ok and j.job or charge then later(fields, 'atm', int(attempt)) end
   if o.cause then fields[#fields + 1] = 'fbu'; fields[#fields + 1] = o.cause end
-  if state ~= 'completed' then call('HDEL', key, 'defa') end
+  if not ok and j.defa then call('HDEL', key, 'defa') end
   local cause = o.cause and { 'c', o.cause } or {}
   if ok and o.said and #o.said <= 16384 then cause = { 'r', o.said } end
   note(q, id, j, state, state, unpack(cause))
@@ -149,7 +182,7 @@ local function finish(q, id, j, state, o)
   elseif state == 'dead' then
     bury(q, id, j, fields)
     event(q, 'failed', id, 'failedReason', value, 'prev', 'active')
-    event(q, 'retries-exhausted', id, 'attemptsMade', attempt)
+    event(q, 'retries-exhausted', id, 'attemptsMade', int(attempt))
   else
     shelve(q, id, j, 'failed', fields)
     event(q, 'failed', id, 'failedReason', value, 'prev', 'active')

@@ -74,15 +74,12 @@ local function hasPlain(q) return call('LLEN', q.wait) > 0 or call('ZCARD', q.pr
 
 local function hasLanes(q) return call('EXISTS', q.f .. 't:') == 1 or call('EXISTS', q.f .. 'turn') == 1 end
 
--- inParts gives a command many arguments, as many at once as fit on Lua's stack.
-local function inParts(command, key, args)
-  for from = 1, #args, 2000 do call(command, key, unpack(args, from, math.min(from + 1999, #args))) end
-end
-
 -- done ends a script: it wakes whoever should look again, and notes when time will
 -- do something next. It gives that time, of all queues; 0: never.
 local function done()
   for _, q in ipairs(touched) do
+    flush(q)
+    unload(q)
     if q.unlisted then inParts('ZREM', q.f .. 'j', q.unlisted) end
     if q.listed then inParts('ZADD', q.f .. 'j', q.listed) end
     if q.added then

@@ -85,19 +85,14 @@ local function sameID(q, m)
   if j then return nil, rq, j end
 end
 
--- sendOne stores a message: 0, or what it is a duplicate of, and how.
-local function sendOne()
-  local m = readMessage()
-  local q, id = queue(m.queue), m.id
-  local dup, oldQueue, old = sameID(q, m)
-  dup = dup or (m.key ~= '' and sameKey(q, m))
-  if dup then return dup end
-  if old then retire(oldQueue, id) end
-  local key = q.p .. id
+-- store stores a message that is new. alone: no other of the script reads what it
+-- writes before the end.
+local function store(q, m, alone)
+  local id, key = m.id, q.p .. m.id
   q.added = (q.added or 0) + 1
   local til = NOW + m.window
   local j = { name = m.name, ours = true, job = m.job == '1', d = 0, atm = 0, prio = m.prio, at = NOW, seq = 0 }
-  local fields = { 'name', m.name, 'data', m.data, 'opts', m.opts, 'timestamp', NOW, 'delay', 0, 'priority', m.prio, 'fb', m.fb,
+  local fields = { 'name', m.name, 'data', m.data, 'opts', m.opts, 'timestamp', NOWS, 'delay', '0', 'priority', int(m.prio), 'fb', m.fb,
     'fbw', int(til) }
   local function field(name, value)
     if value == '' then return nil end
@@ -108,6 +103,7 @@ local function sendOne()
   field('fbb', m.enc)
   field('fbj', m.job)
   j.g, j.l, j.t = field('fbg', m.g), field('fbl', m.l), field('fbt', m.t)
+  if special(j) or m.key ~= '' or m.expires > 0 or m.deadline > 0 then field('fbr', '1') end
   field('fbk', m.key)
   field('fbn', m.keep)
   field('deid', m.deid)
@@ -119,10 +115,11 @@ local function sendOne()
     if j.g then call('ZADD', q.f .. 'g:' .. j.g, j.seq, id) end
   end
   call('HSET', key, unpack(fields))
-  call('SET', G .. 'i:' .. id, int(til) .. '|' .. m.print .. '|' .. m.queue .. '|')
+  local says = int(til) .. '|' .. m.print .. '|' .. m.queue .. '|'
+  if alone then later(records, G .. 'i:' .. id, says) else call('SET', G .. 'i:' .. id, says) end
   if m.key ~= '' then
     call('HSET', q.f .. 'k', id, m.key)
-    call('SET', G .. m.key, int(til) .. '|' .. m.print .. '|' .. m.queue .. '|' .. id)
+    call('SET', G .. m.key, says .. id)
   end
   if m.deid ~= '' then
     if m.mode == 't' then
@@ -139,8 +136,27 @@ local function sendOne()
     postpone(q, id, j, m.due)
     note(q, id, j, 'added', 'delayed', 'd', m.due)
   else
-    enqueue(q, id, j, false)
+    if alone and m.prio == 0 and not special(j) then
+      q.push = q.push or {}
+      q.push[#q.push + 1] = id
+      q.wakePlain = true
+      event(q, 'waiting', id)
+    else
+      enqueue(q, id, j, false)
+    end
     note(q, id, j, 'added', 'waiting')
   end
   return '0'
+end
+
+-- sendOne stores a message: 0, or what it is a duplicate of, and how.
+local function sendOne(m)
+  local q = queue(m.queue)
+  flush(q)
+  unload(q)
+  local dup, oldQueue, old = sameID(q, m)
+  dup = dup or (m.key ~= '' and sameKey(q, m))
+  if dup then return dup end
+  if old then retire(oldQueue, m.id) end
+  return store(q, m, false)
 end

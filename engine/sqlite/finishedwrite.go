@@ -6,6 +6,7 @@ import "strings"
 type finishedKey struct {
 	queue, age int64
 	count      int
+	at         int64 // when they finished
 }
 
 // finishing is a row that is being filled.
@@ -20,11 +21,15 @@ type finishing struct {
 
 // keepFinished puts a finished job into the ledger, unless it is not to be kept.
 func (t *tx) keepFinished(q *queue, g *glance, o *outcome, body []byte) {
+	t.keepFinishedAt(q, g, o, body, t.now)
+}
+
+func (t *tx) keepFinishedAt(q *queue, g *glance, o *outcome, body []byte, at int64) {
 	keep := g.finished
 	if keep.None {
 		return
 	}
-	key := finishedKey{q.id, int64(keep.Age), keep.Count}
+	key := finishedKey{q.id, int64(keep.Age), keep.Count, at}
 	f := t.finishing[key]
 	if f == nil || len(f.states) == finishedJobs || len(f.data) >= finishedBytes {
 		f = &finishing{finishedKey: key, q: q, seq: t.finishedSeq, data: make([]byte, 1, max(t.l.finishedRoom, 1024))}
@@ -53,14 +58,14 @@ func (t *tx) writeFinished() error {
 		}
 		until, last := any(nil), any(nil)
 		if f.age > 0 {
-			until = t.now + f.age
+			until = f.at + f.age
 		}
 		if f.count > 0 {
 			last = c.ord + int64(f.count)
 		}
 		t.l.finishedRoom = (3*t.l.finishedRoom + len(f.data)*5/4) / 4
 		err := t.exec("INSERT INTO finished (seq, queue, at, ord, until, last, states, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-			f.seq, f.queue, t.now, c.ord, until, last, f.states, f.data)
+			f.seq, f.queue, f.at, c.ord, until, last, f.states, f.data)
 		if err != nil {
 			return err
 		}

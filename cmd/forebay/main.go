@@ -32,6 +32,7 @@ type commands struct {
 	Doctor  doctorCmd  `cmd:"" group:"server" help:"Check the data folder, disk, clock, port, database, keys and the queue on SQS."`
 	Bench   benchCmd   `cmd:"" group:"server" help:"Measure this machine."`
 	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
+	Rebuild rebuildCmd `cmd:"" group:"server" help:"Make the ledger of finished jobs anew from the history."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
 	Send      sendCmd      `cmd:"" group:"look" help:"Send a file of events."`

@@ -121,24 +121,9 @@ func hasKeys(path string) (bool, error) {
 }
 
 func (s *server) openQueue() error {
-	if err := makeFolder(s.settings.Data.Dir); err != nil {
-		return err
-	}
-	durability := sqlite.DurabilityFull
-	if s.settings.Data.Durability == "process" {
-		durability = sqlite.DurabilityProcess
-	}
-	local, err := sqlite.Open(sqlite.Config{
-		HistoryAge:     s.settings.History.MaxAge,
-		HistoryMax:     s.settings.History.MaxRows,
-		Log:            logConfig(s.settings),
-		Path:           s.path(queueFile),
-		Durability:     durability,
-		DedupRetention: s.settings.Ingest.DedupWindow,
-		Logger:         s.log.With("part", "queue"),
-	})
+	local, err := openLocal(s.settings, s.log)
 	if err != nil {
-		return cannotStart(err)
+		return err
 	}
 	s.local = local
 	all, err := s.openEngines()
@@ -159,6 +144,30 @@ func (s *server) openQueue() error {
 	}
 	s.closing(s.broker.Close)
 	return nil
+}
+
+// openLocal opens the embedded engine in the data folder.
+func openLocal(c *config.Settings, log *slog.Logger) (*sqlite.Engine, error) {
+	if err := makeFolder(c.Data.Dir); err != nil {
+		return nil, err
+	}
+	durability := sqlite.DurabilityFull
+	if c.Data.Durability == "process" {
+		durability = sqlite.DurabilityProcess
+	}
+	e, err := sqlite.Open(sqlite.Config{
+		HistoryAge:     c.History.MaxAge,
+		HistoryMax:     c.History.MaxRows,
+		Log:            logConfig(c),
+		Path:           filepath.Join(c.Data.Dir, queueFile),
+		Durability:     durability,
+		DedupRetention: c.Ingest.DedupWindow,
+		Logger:         log.With("part", "queue"),
+	})
+	if err != nil {
+		return nil, cannotStart(err)
+	}
+	return e, nil
 }
 
 // logConfig says which queues keep what was sent. What the outbox keeps is on its way, and

@@ -47,6 +47,7 @@ var parts = []part{
 	{"latency", latency},
 	{"idle", idle},
 	{"jobs", jobs},
+	{"redis", redisPart},
 	{"flows", flows},
 	{"starts", starts},
 	{"streams", streams},

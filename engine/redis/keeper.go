@@ -15,7 +15,7 @@ type keeper struct {
 
 	mu   sync.Mutex // guards next and used
 	next time.Time
-	used map[string]bool // queues that this engine received from
+	used map[string]bool // queues that this engine sent to or received from
 }
 
 const (

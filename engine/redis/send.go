@@ -89,6 +89,9 @@ func (e *Engine) sendScript(ctx context.Context, items []sendItem) ([]sendAnswer
 	for i, v := range r.out {
 		out[i] = sendAnswer(text(v))
 		e.tally.sent(items[i].queue, out[i])
+		if i == 0 || items[i].queue != items[i-1].queue {
+			e.keeper.uses(items[i].queue) // if only Node works it, what that leaves of ours is swept too
+		}
 	}
 	return out, nil
 }

@@ -177,6 +177,17 @@ func TestJobsOnRedis(t *testing.T) {
 		t.Errorf("the doctor says\n%s", out)
 	}
 
+	killRedis(t, store, a, b)
+	for _, s := range []*server{a, b} {
+		if code := s.terminate(30 * time.Second); code != 0 {
+			t.Errorf("a server ended with %d", code)
+		}
+	}
+}
+
+// killRedis kills the store while jobs are added to one server; both work them.
+func killRedis(t *testing.T, store *redistest.Server, a, b *server) {
+	t.Helper()
 	crowd := &jobCrowd{users: 4, every: 5 * time.Millisecond}
 	crowd.during(a, 500*time.Millisecond, func() {
 		store.Kill()
@@ -198,10 +209,5 @@ func TestJobsOnRedis(t *testing.T) {
 	}
 	for _, id := range crowd.acked {
 		b.await(id, 60*time.Second, "completed")
-	}
-	for _, s := range []*server{a, b} {
-		if code := s.terminate(30 * time.Second); code != 0 {
-			t.Errorf("a server ended with %d", code)
-		}
 	}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/runner"
@@ -71,11 +72,12 @@ type Config struct {
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
-	Schedules  *schedule.Scheduler // nil: there are none here
-	Flows      *runner.Runner      // nil: there are none here
-	Known      flow.Known          // what files of flows are compared with
-	AccessKeys AccessKeys          // of SQS clients; nil: there are none here
-	Workers    []Worker            // of this process
+	Schedules  *schedule.Scheduler        // nil: there are none here
+	Flows      *runner.Runner             // nil: there are none here
+	Known      flow.Known                 // what files of flows are compared with
+	Redrivers  map[string]engine.Redriver // of queues whose dead letters another store keeps; by queue
+	AccessKeys AccessKeys                 // of SQS clients; nil: there are none here
+	Workers    []Worker                   // of this process
 
 	Receipts *Receipts // as others of this process give them out too; nil: its own
 

@@ -14,7 +14,7 @@ import (
 	"github.com/forebayhq/forebay/worker"
 )
 
-// BulkOutcome is the result of the job that acted on many.
+// BulkOutcome is the result of the job that acted on many, over all its runs.
 type BulkOutcome struct {
 	Action  string        `json:"action"`
 	Matched int           `json:"matched"`
@@ -32,9 +32,8 @@ type BulkFailure struct {
 
 const maxBulkErrors = 100
 
-// BulkHandler does what POST /api/jobs/actions started. A run that is interrupted
-// begins again: what was done by then is no longer in a state to be done, and a
-// retry of jobs that were not dead is remembered page by page.
+// BulkHandler does what POST /api/jobs/actions started. A run that is interrupted goes
+// on where it was: before each page it stores what the page is about.
 func BulkHandler(b *broker.Broker) worker.JobHandler {
 	return worker.JobFunc(func(ctx context.Context, j *worker.Job) ([]byte, error) {
 		var data bulkData
@@ -45,65 +44,132 @@ func BulkHandler(b *broker.Broker) worker.JobHandler {
 		if err != nil {
 			return nil, forebay.Permanent(forebay.Because(forebay.Cause{Code: "bad_data"}, err))
 		}
-		run := &bulkRun{b: b, job: j, data: data, out: BulkOutcome{Action: data.Action}}
-		if err := run.count(ctx, f); err != nil {
+		run := &bulkRun{b: b, job: j, data: data, filter: f}
+		if err := run.load(ctx); err != nil {
 			return nil, err
 		}
-		if err := eachPage(ctx, b, f, func(jobs []forebay.Job) (bool, error) { return true, run.page(ctx, jobs) }); err != nil {
+		if err := run.run(ctx); err != nil {
 			return nil, err
 		}
 		j.Progress("done", 100, run.text())
-		return json.Marshal(run.out)
+		return json.Marshal(run.s.Out)
 	})
 }
 
+// bulkRun is one run of an action.
 type bulkRun struct {
-	b     *broker.Broker
-	job   *worker.Job
-	data  bulkData
-	total int
-	out   BulkOutcome
+	b      *broker.Broker
+	job    *worker.Job
+	data   bulkData
+	filter engine.JobFilter
+	s      bulkState
 }
 
-func (r *bulkRun) count(ctx context.Context, f engine.JobFilter) error {
+func (r *bulkRun) run(ctx context.Context) error {
+	if !r.s.Begun {
+		if err := r.count(ctx); err != nil {
+			return err
+		}
+		r.s.Begun = true
+	}
+	if len(r.s.Pending) > 0 {
+		if err := r.takeUp(ctx); err != nil {
+			return err
+		}
+	}
+	for !r.s.Last {
+		page, err := r.b.Jobs(ctx, engine.JobQuery{Filter: r.filter, After: r.s.After, Limit: engine.MaxJobs})
+		if err != nil {
+			return err
+		}
+		r.s.After, r.s.Last = page.Next, page.Next == ""
+		if err := r.page(ctx, page.Jobs); err != nil {
+			return err
+		}
+	}
+	return r.save(ctx)
+}
+
+func (r *bulkRun) count(ctx context.Context) error {
 	r.job.Progress("counting", 0, "")
-	return eachPage(ctx, r.b, f, func(jobs []forebay.Job) (bool, error) {
-		r.total += len(jobs)
-		return r.total < maxCounted, nil
+	return eachPage(ctx, r.b, r.filter, func(jobs []forebay.Job) (bool, error) {
+		r.s.Total += len(jobs)
+		return r.s.Total < maxCounted, nil
 	})
 }
 
+// page does one page: it stores what it is about to do, and does it.
 func (r *bulkRun) page(ctx context.Context, jobs []forebay.Job) error {
-	ids := make([]string, 0, len(jobs))
+	r.s.Pending = nil
 	for i := range jobs {
 		if jobs[i].ID != r.job.ID { // itself
-			ids = append(ids, jobs[i].ID)
+			r.s.Pending = append(r.s.Pending, jobs[i].ID)
 		}
 	}
-	if len(ids) == 0 {
+	if len(r.s.Pending) == 0 {
 		return nil
 	}
-	errs, err := r.act(ctx, ids)
-	if err != nil {
+	r.s.Page++
+	if err := r.save(ctx); err != nil {
 		return err
 	}
-	for i, err := range errs {
-		r.out.Matched++
-		if err == nil {
-			r.out.Done++
-		} else {
-			r.out.fail(ids[i], err)
+	return r.do(ctx, r.s.Pending)
+}
+
+func (r *bulkRun) do(ctx context.Context, ids []string) error {
+	if len(ids) > 0 {
+		errs, err := r.act(ctx, ids)
+		if err != nil {
+			return err
+		}
+		for i, err := range errs {
+			r.s.Out.add(ids[i], err)
 		}
 	}
-	r.job.Progress(r.data.Action, 100*float64(r.out.Matched)/float64(max(r.total, r.out.Matched)), r.text())
+	r.s.Pending = nil
+	r.job.Progress(r.data.Action, 100*float64(r.s.Out.Matched)/float64(max(r.s.Total, r.s.Out.Matched, 1)), r.text())
 	return nil
 }
 
-func (r *bulkRun) text() string {
-	return fmt.Sprintf("%d done, %d not, of %d", r.out.Done, r.out.Failed, max(r.total, r.out.Matched))
+// takeUp goes on with a page that was interrupted: what the filter does not mean any
+// more was done.
+func (r *bulkRun) takeUp(ctx context.Context) error {
+	if r.data.Action == "retry" { // which remembers the page by itself
+		known, err := r.b.Remembered(ctx, r.effectKey())
+		if err != nil {
+			return err
+		}
+		if known {
+			return r.do(ctx, r.s.Pending)
+		}
+	}
+	var left []string
+	for _, id := range r.s.Pending {
+		j, err := r.b.Job(ctx, id)
+		switch {
+		case err != nil && forebay.CodeOf(err) != forebay.CodeNotFound:
+			return err
+		case err == nil && r.filter.Match(&j):
+			left = append(left, id)
+		default:
+			r.s.Out.add(id, nil)
+		}
+	}
+	r.s.Pending = left
+	return r.do(ctx, left)
 }
 
-func (o *BulkOutcome) fail(id string, err error) {
+func (r *bulkRun) text() string {
+	return fmt.Sprintf("%d done, %d not, of %d", r.s.Out.Done, r.s.Out.Failed, max(r.s.Total, r.s.Out.Matched))
+}
+
+// add counts one, and keeps why it was not done.
+func (o *BulkOutcome) add(id string, err error) {
+	o.Matched++
+	if err == nil {
+		o.Done++
+		return
+	}
 	o.Failed++
 	if len(o.Errors) < maxBulkErrors {
 		o.Errors = append(o.Errors, BulkFailure{id, forebay.CodeOf(err), forebay.TextOf(err)})
@@ -132,42 +198,6 @@ func (r *bulkRun) act(ctx context.Context, ids []string) ([]error, error) {
 		return r.b.Remove(ctx, ids)
 	}
 	return nil, forebay.Permanent(errors.New("there is no action " + r.data.Action))
-}
-
-// retry remembers what became of a page: a job that was not dead is sent anew, which
-// a second run would do again.
-func (r *bulkRun) retry(ctx context.Context, ids []string) ([]error, error) {
-	type failed struct {
-		Code forebay.Code
-		Text string
-	}
-	kept, err := r.b.Effect(ctx, "bulk/"+r.job.Key()+"/"+ids[0], func(ctx context.Context) ([]byte, error) {
-		results, err := r.b.Retry(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		all := make(map[string]failed)
-		for i := range results {
-			if e := results[i].Err; e != nil {
-				all[ids[i]] = failed{forebay.CodeOf(e), forebay.TextOf(e)}
-			}
-		}
-		return json.Marshal(all)
-	})
-	if err != nil {
-		return nil, err
-	}
-	var all map[string]failed
-	if err := json.Unmarshal(kept, &all); err != nil {
-		return nil, err
-	}
-	errs := make([]error, len(ids))
-	for i, id := range ids {
-		if f, bad := all[id]; bad {
-			errs[i] = forebay.Errorf(f.Code, "", "%s", f.Text)
-		}
-	}
-	return errs, nil
 }
 
 // eachPage goes through all jobs of a filter until do says that it is enough.

@@ -93,7 +93,7 @@ func (c *Client) Peek(ctx context.Context, queue, after string, limit int) (v Pe
 
 // Dead lists dead letters, newest first; before is Next of the page before, or 0.
 func (c *Client) Dead(ctx context.Context, f DeadFilter, before int64, limit int) (v DeadList, err error) {
-	q := query("queue", f.Queue, "id", f.ID, "code", f.Code, "before", number(before), "limit", number(int64(limit)))
+	q := query("queue", f.Queue, "id", f.ID, "code", f.Code, "group", f.Group, "before", number(before), "limit", number(int64(limit)))
 	return v, c.call(ctx, http.MethodGet, "/api/dead"+q, nil, &v)
 }
 

@@ -3,11 +3,13 @@ package api
 import (
 	"context"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/engine"
 )
 
@@ -21,6 +23,10 @@ type DeadLetter struct {
 	Failures   []forebay.Cause `json:"failures,omitempty" doc:"Of the attempts before, oldest first."`
 	SentAt     time.Time       `json:"sentAt"`
 	DiedAt     time.Time       `json:"diedAt"`
+
+	Fingerprint string `json:"fingerprint" doc:"Of its cause: the group that it is in."`
+	ReplayOf    string `json:"replayOf,omitempty" doc:"The job that it replayed."`
+	Replays     int    `json:"replays,omitempty" doc:"How often it was replayed before, as that job and those before it."`
 }
 
 // DeadList is one page of dead letters, newest first.
@@ -34,6 +40,7 @@ type DeadFilter struct {
 	Queue string `json:"queue,omitempty" query:"queue"`
 	ID    string `json:"id,omitempty" query:"id" doc:"Of the message."`
 	Code  string `json:"code,omitempty" query:"code" doc:"Of the cause, e.g. a SQLSTATE."`
+	Group string `json:"group,omitempty" query:"group" pattern:"^[0-9a-f]{16}$" doc:"A fingerprint, as /api/dead/groups shows it."`
 }
 
 // DeadReplay says which dead letters to send again.
@@ -68,16 +75,40 @@ func (a *API) deadRoutes(h huma.API) {
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/dead/replay", "replay-dead", "Send dead letters again, in the order in which they died"),
 		func(ctx context.Context, in *answer[DeadReplay]) (*answer[Outcome], error) {
-			out, err := a.deadAction(in.Body.DeadFilter, a.cfg.Broker.Replay).run(ctx, in.Body.Selection, in.Body.DeadFilter != DeadFilter{})
-			a.told(ctx, "dead letters replayed", out, err, "filter", in.Body.DeadFilter)
-			return reply(out, err)
+			replay := func(ctx context.Context, seqs []int64) ([]error, error) { return replayDead(ctx, a.cfg.Broker, seqs) }
+			return reply(a.actOnDead(ctx, "dead letters replayed", in.Body.Selection, in.Body.DeadFilter, "", replay))
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/dead/discard", "discard-dead", "Remove dead letters for good"),
 		func(ctx context.Context, in *answer[DeadDiscard]) (*answer[Outcome], error) {
-			out, err := a.deadAction(in.Body.DeadFilter, a.cfg.Broker.Discard).run(ctx, in.Body.Selection, in.Body.DeadFilter != DeadFilter{})
-			a.told(ctx, "dead letters discarded", out, err, "filter", in.Body.DeadFilter, "reason", in.Body.Reason)
-			return reply(out, err)
+			discard := func(ctx context.Context, seqs []int64) ([]error, error) {
+				return a.cfg.Broker.DiscardDead(ctx, seqs, in.Body.Reason)
+			}
+			return reply(a.actOnDead(ctx, "dead letters discarded", in.Body.Selection, in.Body.DeadFilter, in.Body.Reason, discard))
 		})
+	a.deadEditRoutes(h)
+	a.deadGroupRoutes(h)
+	a.deadActionRoutes(h)
+}
+
+// actOnDead does something with some dead letters while the caller waits.
+func (a *API) actOnDead(ctx context.Context, what string, s Selection, f DeadFilter, reason string,
+	do func(context.Context, []int64) ([]error, error)) (Outcome, error) {
+	q, err := f.engine(0, 0)
+	if err != nil {
+		return Outcome{}, err
+	}
+	out, err := a.deadAction(q, do).run(ctx, s, f != DeadFilter{})
+	a.told(ctx, what, out, err, "filter", f, "reason", reason)
+	return out, err
+}
+
+func replayDead(ctx context.Context, b *broker.Broker, seqs []int64) ([]error, error) {
+	results, err := b.ReplayDead(ctx, seqs)
+	errs := make([]error, len(results))
+	for i := range results {
+		errs[i] = results[i].Err
+	}
+	return errs, err
 }
 
 // told logs what somebody has changed.
@@ -90,7 +121,11 @@ func (a *API) told(ctx context.Context, what string, out Outcome, err error, arg
 }
 
 func (a *API) listDead(ctx context.Context, in *deadQuery) (DeadList, error) {
-	letters, err := a.cfg.Broker.Dead(ctx, in.engine(in.Before, in.Limit))
+	q, err := in.engine(in.Before, in.Limit)
+	if err != nil {
+		return DeadList{}, err
+	}
+	letters, err := a.cfg.Broker.Dead(ctx, q)
 	if err != nil {
 		return DeadList{}, err
 	}
@@ -105,19 +140,17 @@ func (a *API) listDead(ctx context.Context, in *deadQuery) (DeadList, error) {
 }
 
 func (a *API) getDead(ctx context.Context, seq int64) (DeadLetter, error) {
-	letters, err := a.cfg.Broker.Dead(ctx, engine.DeadQuery{Before: seq + 1, Limit: 1})
+	d, err := a.cfg.Broker.DeadLetter(ctx, seq)
 	if err != nil {
 		return DeadLetter{}, err
 	}
-	if len(letters) == 0 || letters[0].Seq != seq {
-		return DeadLetter{}, forebay.Errorf(forebay.CodeNotFound, "", "there is no dead letter %d", seq)
-	}
-	return deadOf(&letters[0], true), nil
+	return deadOf(&d, true), nil
 }
 
-func (a *API) deadAction(f DeadFilter, do func(context.Context, []int64) ([]error, error)) action {
+func (a *API) deadAction(q engine.DeadQuery, do func(context.Context, []int64) ([]error, error)) action {
 	return action{do: do, list: func(ctx context.Context, before int64, limit int) ([]int64, error) {
-		letters, err := a.cfg.Broker.Dead(ctx, f.engine(before, limit))
+		q.Before, q.Limit = before, limit
+		letters, err := a.cfg.Broker.Dead(ctx, q)
 		seqs := make([]int64, len(letters))
 		for i := range letters {
 			seqs[i] = letters[i].Seq
@@ -126,13 +159,19 @@ func (a *API) deadAction(f DeadFilter, do func(context.Context, []int64) ([]erro
 	}}
 }
 
-func (f DeadFilter) engine(before int64, limit int) engine.DeadQuery {
-	return engine.DeadQuery{Queue: f.Queue, ID: f.ID, Code: f.Code, Before: before, Limit: limit}
+func (f DeadFilter) engine(before int64, limit int) (engine.DeadQuery, error) {
+	q := engine.DeadQuery{Queue: f.Queue, ID: f.ID, Code: f.Code, Before: before, Limit: limit}
+	group, err := parseFingerprint(f.Group)
+	q.Group = group
+	return q, err
 }
 
 func deadOf(d *forebay.DeadLetter, payload bool) DeadLetter {
-	return DeadLetter{
+	v := DeadLetter{
 		Seq: d.Seq, Message: messageOf(&d.Message, payload), Cause: d.Cause, Attempts: d.Attempts, Deliveries: d.Deliveries,
-		Failures: d.Failures, SentAt: d.SentAt, DiedAt: d.DiedAt,
+		Failures: d.Failures, SentAt: d.SentAt, DiedAt: d.DiedAt, Fingerprint: fingerprint(d.Fingerprint),
+		ReplayOf: d.Message.Headers[broker.HeaderReplayOf],
 	}
+	v.Replays, _ = strconv.Atoi(d.Message.Headers[broker.HeaderReplays]) // none
+	return v
 }

@@ -224,6 +224,14 @@ func replayOf(d *forebay.DeadLetter, now time.Time) forebay.Message {
 	return m
 }
 
+// ReplayID is the id under which ReplayDead sends a dead letter.
+func ReplayID(d *forebay.DeadLetter) string {
+	if keepsID(&d.Message) {
+		return d.Message.ID
+	}
+	return replayID(d)
+}
+
 // replayID is a UUID of the time of death that is the same each time.
 func replayID(d *forebay.DeadLetter) string {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte(d.Message.ID+"\x00"), uint64(d.Seq)))

@@ -66,6 +66,15 @@ func (b *Broker) Effect(ctx context.Context, key string, run func(ctx context.Co
 	return b.remember(ctx, key, result)
 }
 
+// Remembered tells whether an effect has run, and its result is known.
+func (b *Broker) Remembered(ctx context.Context, key string) (bool, error) {
+	_, err := b.Document(ctx, effectCollection, key)
+	if forebay.CodeOf(err) == forebay.CodeNotFound {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // enter waits until no other call of the key runs in this process.
 func (e *effects) enter(ctx context.Context, key string) (leave func(), err error) {
 	for {

@@ -46,6 +46,7 @@ func (m muxes) of(queue string) *task.Mux {
 func (s *server) openHandlers() (muxes, error) {
 	all := muxes{}
 	all.of(api.BulkQueue).Handle(api.BulkKind, api.BulkHandler(s.broker))
+	all.of(api.BulkQueue).Handle(api.DeadKind, api.DeadHandler(s.broker))
 	all.of(history.Queue).Handle(history.Kind, s.replayer())
 	secret, err := s.webhookSecret()
 	if err != nil {

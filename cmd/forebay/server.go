@@ -275,6 +275,7 @@ func (s *server) openHTTP() error {
 		Receipts:  s.receipts,
 
 		AccessKeys: s.accessKeys(),
+		Redrivers:  s.redrivers(),
 		Workers:    s.shown,
 		Sink:       s.finder(),
 		Checks:     s.checks(edge),

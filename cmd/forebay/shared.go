@@ -74,5 +74,13 @@ func (s *server) openShared() (engine.Engine, error) {
 	return all, nil
 }
 
+// redrivers are the queues whose dead letters AWS keeps.
+func (s *server) redrivers() map[string]engine.Redriver {
+	if s.shared == nil {
+		return nil
+	}
+	return map[string]engine.Redriver{event.Queue: s.shared.remote}
+}
+
 // isFIFO tells a queue whose messages keep their order, by its name.
 func isFIFO(url string) bool { return strings.HasSuffix(url, ".fifo") }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/engine"
 )
@@ -41,14 +42,20 @@ func (c *queuesPeekCmd) Run(ctx context.Context, p *program) error {
 			break
 		}
 	}
-	if len(all) == 0 { // looking at a queue that nobody knows shows nothing, too
-		if _, err := client.Queue(ctx, c.Queue); err != nil {
+	unused := false // nothing was ever sent to it: created over SQS, or a slip of the pen
+	if len(all) == 0 {
+		_, err := client.Queue(ctx, c.Queue)
+		if unused = forebay.CodeOf(err) == forebay.CodeNotFound; err != nil && !unused {
 			return err
 		}
 	}
 	return p.print(all, func(w io.Writer) {
 		if len(all) == 0 {
-			fmt.Fprintf(w, "nothing waits in %s\n", c.Queue)
+			fmt.Fprintf(w, "nothing waits in %s", c.Queue)
+			if unused {
+				fmt.Fprint(w, "; nothing was ever sent to a queue of this name (forebay queues)")
+			}
+			fmt.Fprintln(w)
 			return
 		}
 		fmt.Fprintln(w, "id\tkind\twhere\tuntil\tdeliveries\tsent\tpayload")

@@ -72,17 +72,18 @@ func TestWaitOfTheQueue(t *testing.T) {
 func TestDeleteEndsALongPoll(t *testing.T) {
 	bubble(t, func(v *env) {
 		q := v.create("a")
-		start := time.Now()
+		start, deleted := time.Now(), make(chan error)
 		go func() {
 			time.Sleep(5 * time.Second)
-			if err := v.s.DeleteQueue(v.ctx, queue.NamedInput{QueueUrl: q}); err != nil {
-				t.Error(err)
-			}
+			deleted <- v.s.DeleteQueue(v.ctx, queue.NamedInput{QueueUrl: q})
 		}()
 		_, err := v.s.ReceiveMessage(v.ctx, queue.ReceiveInput{QueueUrl: q, WaitTimeSeconds: new(20)})
 		v.refused(err, "QueueDoesNotExist")
 		if took := time.Since(start); took != 5*time.Second {
 			t.Errorf("it ended after %s", took)
+		}
+		if err := <-deleted; err != nil {
+			t.Error(err)
 		}
 	})
 }

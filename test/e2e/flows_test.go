@@ -217,7 +217,7 @@ func TestRegistration(t *testing.T) {
 func TestFlowExamples(t *testing.T) {
 	s := newServer(t)
 	s.wrap = []string{"sh", "-c", `p=$(realpath "$0"); cd ../.. && exec "$p" "$@"`}
-	s.args = []string{"--config", "examples/flows/forebay.yaml"}
+	s.args = []string{"--config", "examples/flows/server/forebay.yaml"}
 	s.start()
 	example := func(name, input string, want ...string) {
 		t.Helper()

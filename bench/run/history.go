@@ -28,27 +28,31 @@ func history(ctx context.Context, o options, t *table) error {
 }
 
 // historyCost measures the same work on a store without a log, with an empty one, and
-// with one that holds o.history messages, in turns.
+// with one that holds o.history messages; and without one after as many, in turns.
 func historyCost(ctx context.Context, o options, t *table) error {
-	full := filepath.Join(o.dir, "history-full.db")
-	e, err := sqlite.Open(sqlite.Config{Path: full, Log: keepAll()})
-	if err != nil {
-		return err
-	}
-	err = fillHistory(ctx, e, o.history)
-	if err = errors.Join(err, e.Close()); err != nil {
-		return err
+	// The same was sent to both, so that what is remembered of ids is the same too.
+	full := sqlite.Config{Path: filepath.Join(o.dir, "history-full.db"), Log: keepAll()}
+	sent := sqlite.Config{Path: filepath.Join(o.dir, "history-sent.db")}
+	for _, cfg := range []sqlite.Config{full, sent} {
+		e, err := sqlite.Open(cfg)
+		if err != nil {
+			return err
+		}
+		err = fillHistory(ctx, e, o.history)
+		if err = errors.Join(err, e.Close()); err != nil {
+			return err
+		}
 	}
 	type stand struct {
 		name          string
 		cfg           sqlite.Config
 		sends, drains bench.Series
 	}
-	stands := []*stand{{name: "none", cfg: sqlite.Config{}}, {name: "empty", cfg: sqlite.Config{Log: keepAll()}}, {name: "full", cfg: sqlite.Config{Path: full, Log: keepAll()}}}
+	stands := []*stand{{name: "none"}, {name: "empty", cfg: sqlite.Config{Log: keepAll()}}, {name: "none, used", cfg: sent}, {name: "full", cfg: full}}
 	for round := range o.rounds {
 		for at := range stands { // each comes first now and then
 			s := stands[(at+round)%len(stands)]
-			if s.cfg.Path != full {
+			if s.cfg.Path != full.Path && s.cfg.Path != sent.Path {
 				s.cfg.Path = filepath.Join(o.dir, fmt.Sprintf("history-%s-%d.db", s.name, round))
 			}
 			sent, drained, err := sendAndSettle(ctx, s.cfg, fmt.Sprint("round-", round, "-"))
@@ -65,8 +69,8 @@ func historyCost(ctx context.Context, o options, t *table) error {
 	held := short(float64(o.history))
 	t.ratio("send with a log / without", stands[1].sends, stands[0].sends, 0.9)
 	t.ratio("settle with a log / without", stands[1].drains, stands[0].drains, 0.9)
-	t.ratio("send with "+held+" in it / without a log", stands[2].sends, stands[0].sends, 0.9)
-	t.ratio("settle with "+held+" in it / without a log", stands[2].drains, stands[0].drains, 0.9)
+	t.ratio("send with "+held+" in it / as many sent, without a log", stands[3].sends, stands[2].sends, 0.9)
+	t.ratio("settle with "+held+" in it / as many sent, without a log", stands[3].drains, stands[2].drains, 0.9)
 	return nil
 }
 

@@ -18,18 +18,9 @@ const (
 	historyHands = 16
 )
 
-// history compares sending and settling with a log of messages and without one, and
-// with a large one, and replays into PostgreSQL beside live work.
+// history measures the same work on a store without a log of messages, with an empty
+// one, and with one that holds o.history messages; and without one after as many, in turns.
 func history(ctx context.Context, o options, t *table) error {
-	if err := historyCost(ctx, o, t); err != nil {
-		return err
-	}
-	return nil
-}
-
-// historyCost measures the same work on a store without a log, with an empty one, and
-// with one that holds o.history messages; and without one after as many, in turns.
-func historyCost(ctx context.Context, o options, t *table) error {
 	// The same was sent to both, so that what is remembered of ids is the same too.
 	full := sqlite.Config{Path: filepath.Join(o.dir, "history-full.db"), Log: keepAll()}
 	sent := sqlite.Config{Path: filepath.Join(o.dir, "history-sent.db")}

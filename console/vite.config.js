@@ -26,8 +26,14 @@ export default defineConfig({
         entryFileNames: "assets/app.js",
         chunkFileNames: "assets/[name].js",
         assetFileNames: "assets/[name][extname]",
-        // What screens share is one file; a screen is another.
-        manualChunks: (id) => (/node_modules\/uplot/.test(id) ? "chart" : /node_modules\/preact|src\/(ui\/(?!chart)|api|i18n\/(index|format|en)|roles|router|store)/.test(id) ? "shared" : undefined),
+        // What screens share is one file; what draws is two more; a screen is another.
+        advancedChunks: {
+          groups: [
+            { name: "shared", test: /node_modules\/preact|src\/(ui\/(?!chart)|api|i18n\/(index|format|en)|roles|router|store)/, priority: 3 },
+            { name: "chart", test: /node_modules\/uplot/, priority: 2 },
+            { name: "graph", test: /src\/flow\/|node_modules\/(@xyflow|@dagrejs)/, priority: 1 },
+          ],
+        },
       },
     },
   },

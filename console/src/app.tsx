@@ -19,6 +19,8 @@ const pages: Record<string, () => Promise<{ default: Page }>> = {
   jobs: () => import("./pages/jobs"),
   queues: () => import("./pages/queues"),
   dead: () => import("./pages/dead"),
+  flows: () => import("./pages/flows"),
+  runs: () => import("./pages/runs"),
   schedules: () => import("./pages/schedules"),
   workers: () => import("./pages/workers"),
   events: () => import("./pages/events"),
@@ -153,7 +155,8 @@ export function App() {
   // Whoever comes back to a server that was away may have to sign in again.
   useEffect(() => reach.watch((ok) => void (ok && whoAmI())), []);
   const at = path[0] ?? "";
-  const screen = groups.flatMap((g) => g.screens).find((s) => s.path === at);
+  const part = at === "runs" ? "flows" : at; // a run is shown below its flow
+  const screen = groups.flatMap((g) => g.screens).find((s) => s.path === part);
   useEffect(() => {
     document.title = (screen ? t(screen.name) + " · " : "") + "Forebay";
   }, [screen, t]);
@@ -167,7 +170,7 @@ export function App() {
           <button type="button" class="quiet menu" aria-expanded={open} aria-label={t("nav")} onClick={() => setOpen(!open)}>☰</button>
         </div>
         <div class="side">
-          <Nav at={at} close={() => setOpen(false)} />
+          <Nav at={part} close={() => setOpen(false)} />
           <div class="foot">
             <Choices />
             <button type="button" class="quiet small" onClick={() => setHelp(true)}><kbd>?</kbd> {t("help")}</button>

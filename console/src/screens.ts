@@ -15,6 +15,7 @@ export const groups: { name?: Key; screens: Screen[] }[] = [
       { path: "jobs", name: "nav.jobs", key: "j" },
       { path: "queues", name: "nav.queues", key: "q" },
       { path: "dead", name: "nav.dead", key: "d" },
+      { path: "flows", name: "nav.flows", key: "f" },
       { path: "schedules", name: "nav.schedules", key: "s" },
       { path: "workers", name: "nav.workers", key: "w" },
     ],

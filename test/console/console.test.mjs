@@ -72,6 +72,7 @@ test("search into payloads, with completion; the address is the state", async ()
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await page.keyboard.type("ma");
+  await page.getByRole("option", { name: "mail" }).waitFor(); // the names of queues are asked for
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
   await page.keyboard.type("payload.user.id:105");

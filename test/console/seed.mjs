@@ -22,3 +22,29 @@ export async function seed(s) {
     return q.mail?.waiting === 0 && q.mail.active === 0 && q.billing?.dead === 6 && q.media?.active === 1;
   }, 40);
 }
+
+// A flow with one of each that the drawing shows, and a run that stops at a dead letter.
+export const checkout = `flow: checkout
+description: From the basket to the parcel
+
+# Whoever buys for much is looked at first.
+steps:
+  check: {use: welcome, queue: mail, with: {to: "basket"}}
+  size:
+    needs: check
+    branch:
+      - {when: input.total > 1000, to: review}
+      - {to: pay}
+  review: {wait: {approval: {role: ops}, timeout: 1d}, on_timeout: fail}
+  pay: {use: charge, queue: billing, needs: review, with: {do: refuse, why: the card was declined}, on_failure: dead_letter}
+  thumbnails: {use: resize, queue: media, needs: check, for_each: {in: input.images, max_in_flight: 2}, with: {do: steps, n: 2, pause: 20}, on_failure: skip}
+  parcel: {use: welcome, queue: mail, needs: [pay, thumbnails], with: {to: parcel}}
+`;
+
+export async function seedFlows(s) {
+  const r = await fetch(s.url + "/api/flows/checkout", { method: "PUT", headers: { Authorization: "Bearer " + s.token, "Content-Type": "application/yaml" }, body: checkout });
+  if (!r.ok) throw new Error(await r.text());
+  const { runId } = await s.post("/api/flows/checkout/runs", { input: { total: 5, images: ["a", "b", "c"] } });
+  await eventually("the run waits for its dead letter", async () => (await s.get("/api/runs/" + runId)).steps.find((step) => step.id === "pay").job?.state === "dead", 30);
+  return runId;
+}

@@ -23,7 +23,8 @@ export interface Options {
   method?: string;
   query?: Record<string, string | number | undefined>;
   body?: unknown;
-  raw?: string; // a body that is JSON already, with its numbers as they are
+  raw?: string; // a body that is text already: JSON with its numbers as they are, or YAML
+  type?: string; // of the body, where it is not JSON
   signal?: AbortSignal;
   key?: string; // an Idempotency-Key
 }
@@ -40,7 +41,7 @@ export async function call<T>(path: string, o: Options = {}): Promise<T> {
   let body: string | undefined;
   if (o.raw !== undefined) body = o.raw;
   else if (o.body !== undefined) body = JSON.stringify(o.body);
-  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (body !== undefined) headers["Content-Type"] = o.type ?? "application/json";
   if (o.key) headers["Idempotency-Key"] = o.key;
   let r: Response;
   try {

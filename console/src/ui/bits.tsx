@@ -32,11 +32,11 @@ export function Span({ seconds }: { seconds: number }) {
 
 const stateKeys: Record<string, Key> = {
   waiting: "state.waiting", delayed: "state.delayed", active: "state.active", completed: "state.completed",
-  dead: "state.dead", cancelled: "state.cancelled", expired: "state.expired", blocked: "state.blocked",
+  dead: "state.dead", cancelled: "state.cancelled", expired: "state.expired", blocked: "state.blocked", skipped: "state.skipped", failed: "state.failed",
 };
 
 const marks: Record<string, string> = {
-  waiting: "○", delayed: "◷", active: "◐", completed: "●", dead: "✕", cancelled: "⊘", expired: "◌", blocked: "▢",
+  waiting: "○", delayed: "◷", active: "◐", completed: "●", dead: "✕", cancelled: "⊘", expired: "◌", blocked: "▢", skipped: "↷", failed: "✕",
 };
 
 export function useStateName(): (state: string) => string {

@@ -1,0 +1,39 @@
+import type { Worker } from "../api/types";
+import { useT, type Key } from "../i18n";
+import type { Fields } from "./inspector";
+
+// What is no handler, as it stands in a file to begin with.
+const controls: { base: string; name: Key; fields: Fields }[] = [
+  { base: "wait", name: "palette.approval", fields: { wait: { approval: { role: "ops" }, timeout: "1d" }, on_timeout: "fail" } },
+  { base: "event", name: "palette.event", fields: { wait: { event: { type: "order.paid" }, timeout: "1d" }, on_timeout: "fail" } },
+  { base: "delay", name: "palette.delay", fields: { delay: "1m" } },
+  { base: "join", name: "palette.join", fields: { join: "all" } },
+  { base: "emit", name: "palette.emit", fields: { emit: { type: "flow.done" } } },
+];
+
+// Palette offers what steps can be made of: by click, by key, or dragged onto the drawing.
+export function Palette({ workers, after, add }: { workers: Worker[]; after: string; add: (fields: Fields, base: string) => void }) {
+  const t = useT();
+  const offer = (key: string, label: string, fields: Fields, base: string) => (
+    <button
+      key={key} type="button" draggable title={label}
+      onDragStart={(e) => e.dataTransfer?.setData("text/plain", JSON.stringify({ fields, base }))}
+      onClick={() => add(fields, base)}
+    >
+      {label}
+    </button>
+  );
+  return (
+    <div class="palette" role="group" aria-label={t("palette")}>
+      <p class="dim">{after ? t("palette.after", { step: after }) : t("palette.lead")}</p>
+      {workers.filter((w) => !w.batch && w.queue !== "forebay" && !w.queue.startsWith("flow")).map((w) => (
+        <div key={w.queue} class="palette">
+          <h3>{w.queue}</h3>
+          {w.handlers.filter((h) => h !== "*").map((h) => offer(w.queue + h, h, w.queue === "flow" ? { use: h } : { use: h, queue: w.queue }, h))}
+        </div>
+      ))}
+      <h3>{t("palette.control")}</h3>
+      {controls.map((c) => offer(c.base, t(c.name), c.fields, c.base))}
+    </div>
+  );
+}

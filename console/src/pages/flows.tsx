@@ -1,0 +1,219 @@
+import { useState } from "react";
+import { call, Failed } from "../api/client";
+import { useResource } from "../api/resource";
+import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from "../api/types";
+import { Designer } from "../flow/designer";
+import { Graph } from "../flow/graph";
+import { RunState } from "../flow/runstate";
+import { useT } from "../i18n";
+import { useMay } from "../roles";
+import { go, href, usePlace, useQuery } from "../router";
+import { wrongJson } from "../ui/addjob";
+import { Ago, Dialog, Empty, Head, Loading, Num, Trouble } from "../ui/bits";
+
+export default function Page({ rest }: { rest: string[] }) {
+  if (rest[0] === undefined) return <All />;
+  if (rest[1] === "edit") return <Designer key={rest[0]} name={rest[0]} />;
+  return <One key={rest[0]} name={rest[0]} />;
+}
+
+function All() {
+  const t = useT();
+  const may = useMay();
+  const flows = useResource<FlowList>("/api/flows", { limit: 200 }, 10_000);
+  const [state, setState] = useQuery("state");
+  const runs = useResource<RunList>("/api/runs", { state, limit: 50 }, 2000);
+  const [naming, setNaming] = useState(false);
+  return (
+    <>
+      <Head title={t("nav.flows")} lead={t("flows.lead")}>
+        {may.operate && !flows.error && <button type="button" class="main" onClick={() => setNaming(true)}>{t("flows.new")}</button>}
+      </Head>
+      <Trouble error={flows.error} />
+      {!flows.data ? !flows.error && <Loading /> : flows.data.items.length === 0 ? <Empty title={t("flows.empty")} command="forebay flow run examples/flows/registration.yaml">{t("flows.empty.lead")}</Empty> : (
+        <div class="scroll" data-rows>
+          <table>
+            <thead><tr><th>{t("flow")}</th><th class="wide">{t("flow.description")}</th><th class="r">{t("flow.steps")}</th><th class="r">{t("flow.version")}</th></tr></thead>
+            <tbody>
+              {flows.data.items.map((f) => (
+                <tr key={f.name}><td><a href={href(["flows", f.name])}>{f.name}</a></td><td class="wide dim">{f.description}</td><td class="r"><Num n={f.steps} /></td><td class="r"><Num n={f.version} /></td></tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+      {runs.data && (runs.data.items.length > 0 || state) && (
+        <section>
+          <h2>{t("flow.runs")}</h2>
+          <div class="chips" role="group" aria-label={t("job.state")}>
+            {["", "running", "completed", "failed", "cancelled"].map((s) => <button key={s} type="button" class="chip" aria-pressed={state === s} onClick={() => setState(s)}>{s ? t(`run.${s as "running"}`) : t("all")}</button>)}
+          </div>
+          <Runs runs={runs.data.items} flow />
+        </section>
+      )}
+      {naming && (
+        <Dialog title={t("flows.new")} close={() => setNaming(false)}>
+          <form
+            class="form"
+            onSubmit={(e) => {
+              e.preventDefault();
+              go(href(["flows", String(new FormData(e.currentTarget).get("name")), "edit"]));
+            }}
+          >
+            <label>{t("flow.name")}<input name="name" required autoFocus autoComplete="off" pattern="[a-zA-Z0-9_\-.]+" placeholder="registration" /></label>
+            <div class="acts"><button type="submit" class="main">{t("flows.draw")}</button></div>
+          </form>
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function Runs({ runs, flow }: { runs: RunInfo[]; flow?: boolean }) {
+  const t = useT();
+  if (runs.length === 0) return <p class="card dim">{t("flow.noruns")}</p>;
+  return (
+    <div class="scroll" data-rows>
+      <table>
+        <thead><tr><th>{t("job.state")}</th><th>{t("run")}</th>{flow && <th>{t("flow")}</th>}<th class="r wide">{t("flow.version")}</th><th class="wide">{t("job.what")}</th><th class="r">{t("job.started")}</th></tr></thead>
+        <tbody>
+          {runs.map((r) => (
+            <tr key={r.runId}>
+              <td><RunState run={r} /></td>
+              <td class="id"><a href={href(["runs", r.runId])}>{r.runId}</a></td>
+              {flow && <td>{r.flow}</td>}
+              <td class="r wide num">{r.version}</td>
+              <td class="wide what"><span class="bad">{r.failure && `${r.failure.step ?? ""} ${r.failure.message}`}</span></td>
+              <td class="r"><Ago at={r.startedAt} /></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function One({ name }: { name: string }) {
+  const t = useT();
+  const may = useMay();
+  const path = "/api/flows/" + encodeURIComponent(name);
+  const { query } = usePlace();
+  const tab = query.get("tab") ?? "";
+  const version = query.get("version") ?? "";
+  const r = useResource<Flow>(path, { version });
+  const [starting, setStarting] = useState(false);
+  const f = r.data;
+  if (!f) return r.error ? (r.error.code === "not_found" ? <Empty title={t("flow.none", { name })}><a href={href(["flows"])}>{t("nav.flows")}</a></Empty> : <Trouble error={r.error} />) : <Loading />;
+  const tabs = { "": t("flow.graph"), yaml: "YAML", versions: t("flow.versions"), runs: t("flow.runs") };
+  return (
+    <>
+      <Head title={f.name} lead={<><a href={href(["flows"])}>{t("nav.flows")}</a>{f.description && " / " + f.description}</>}>
+        {may.operate && <button type="button" class="main" onClick={() => setStarting(true)}>{t("flow.start")}</button>}
+        {may.operate && <a class="button" href={href(["flows", name, "edit"])}>{t("edit")}</a>}
+      </Head>
+      {version && <div class="note">{t("flow.old", { version: f.version, latest: f.latest })}</div>}
+      <nav class="tabs" aria-label={f.name}>
+        {Object.entries(tabs).map(([k, label]) => <a key={k} href={href(["flows", name], { tab: k, version })} aria-current={tab === k ? "page" : undefined}>{label}</a>)}
+      </nav>
+      {tab === "" && <><Graph steps={f.steps} /><Steps f={f} /></>}
+      {tab === "yaml" && <pre tabIndex={0} aria-label="YAML">{f.source}</pre>}
+      {tab === "versions" && <Versions name={name} />}
+      {tab === "runs" && <FlowRuns name={name} />}
+      {starting && <Start f={f} close={() => setStarting(false)} />}
+    </>
+  );
+}
+
+function Steps({ f }: { f: Flow }) {
+  const t = useT();
+  return (
+    <section>
+      <h2>{t("flow.steps")}</h2>
+      <div class="scroll">
+        <table>
+          <thead><tr><th>{t("flow.step")}</th><th>{t("flow.does")}</th><th class="wide">{t("flow.needs")}</th><th class="wide">{t("flow.when")}</th><th class="wide">{t("flow.onfailure")}</th></tr></thead>
+          <tbody>{f.steps.map((s) => <tr key={s.id}><td><b>{s.title ?? s.id}</b></td><td>{s.does}</td><td class="wide">{s.needs?.join(", ") || "–"}</td><td class="wide"><code>{s.when}</code></td><td class="wide">{s.onFailure}</td></tr>)}</tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Versions({ name }: { name: string }) {
+  const t = useT();
+  const r = useResource<FlowVersions>(`/api/flows/${encodeURIComponent(name)}/versions`, { limit: 20 });
+  if (!r.data) return r.error ? <Trouble error={r.error} /> : <Loading />;
+  return (
+    <ol class="places">
+      {r.data.items.map((v) => (
+        <li key={v.version} class="found">
+          <a href={href(["flows", name], { version: String(v.version) })}>{t("flow.versionn", { n: v.version })}</a>
+          <span>{v.changes.length === 0 ? <span class="dim">{t("flow.first")}</span> : v.changes.map((c, i) => <div key={i}><b>{c.step}</b> {c.kind}: {c.text}</div>)}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function FlowRuns({ name }: { name: string }) {
+  const r = useResource<RunList>(`/api/flows/${encodeURIComponent(name)}/runs`, { limit: 50 }, 2000);
+  if (!r.data) return r.error ? <Trouble error={r.error} /> : <Loading />;
+  return <Runs runs={r.data.items} />;
+}
+
+function Start({ f, close }: { f: Flow; close: () => void }) {
+  const t = useT();
+  const [input, setInput] = useState(sampleOf(f.input));
+  const [error, setError] = useState<Failed>();
+  const [key] = useState(() => crypto.randomUUID?.() ?? String(Math.random()));
+  const wrong = wrongJson(input);
+  return (
+    <Dialog title={t("flow.start")} close={close}>
+      <form
+        class="form"
+        onSubmit={async (e) => {
+          e.preventDefault();
+          setError(undefined);
+          try {
+            const s = await call<StartedRun>(`/api/flows/${encodeURIComponent(f.name)}/runs`, { raw: `{"version":${f.version},"input":${input}}`, key });
+            close();
+            go(href(["runs", s.runId]));
+          } catch (err) {
+            if (err instanceof Failed) setError(err);
+          }
+        }}
+      >
+        <label>{t("flow.input")}<textarea class="code" rows={9} spellcheck={false} value={input} aria-invalid={!!wrong} autoFocus onInput={(e) => setInput(e.currentTarget.value)} /></label>
+        {wrong && <p class="bad" role="status">{wrong}</p>}
+        <Trouble error={error} />
+        <div class="acts"><button type="submit" class="main" disabled={!!wrong}>{t("flow.start")}</button></div>
+      </form>
+    </Dialog>
+  );
+}
+
+interface Schema {
+  type?: string;
+  properties?: Record<string, Schema>;
+  items?: Schema;
+  format?: string;
+  enum?: unknown[];
+  default?: unknown;
+}
+
+// sampleOf makes an input to begin with out of the schema.
+export function sampleOf(schema: unknown): string {
+  const make = (s: Schema): unknown => {
+    if (s.default !== undefined) return s.default;
+    if (s.enum) return s.enum[0];
+    switch (s.type) {
+      case "object": return Object.fromEntries(Object.entries(s.properties ?? {}).map(([k, v]) => [k, make(v)]));
+      case "array": return s.items ? [make(s.items)] : [];
+      case "integer": case "number": return 1;
+      case "boolean": return true;
+      case "string": return s.format === "email" ? "ann@example.com" : "text";
+      default: return null;
+    }
+  };
+  return JSON.stringify(schema ? make(schema as Schema) : {}, null, 2);
+}

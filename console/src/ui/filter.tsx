@@ -39,7 +39,7 @@ export function suggest(term: string, queues: string[], known: Known): string[] 
 }
 
 // FilterBox is a text in the grammar of filters, with completion.
-export function FilterBox({ value, set, known }: { value: string; set: (v: string) => void; known: Known }) {
+export function FilterBox({ value, set: tell, known }: { value: string; set: (v: string) => void; known: Known }) {
   const t = useT();
   const overview = useStore(now).overview;
   const queues = useMemo(() => overview?.queues.map((q) => q.name) ?? [], [overview]);
@@ -48,8 +48,12 @@ export function FilterBox({ value, set, known }: { value: string; set: (v: strin
   const [open, setOpen] = useState(false);
   const [at, setAt] = useState(-1);
   const [caret, setCaret] = useState(0);
-  // What is typed already stays as it is, with the space after its last term.
-  useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value]);
+  // What comes back of our own telling is old by then: somebody may have typed on. Only what others have set is taken.
+  const told = useRef(value);
+  const set = (v: string) => tell((told.current = v));
+  useEffect(() => {
+    if (value !== told.current) setText((told.current = value));
+  }, [value]);
   const { term, start } = termAt(text, caret);
   const offers = open ? suggest(term, queues, known).slice(0, 8) : [];
   const take = (offer: string) => {

@@ -174,7 +174,7 @@ func openLocal(c *config.Settings, log *slog.Logger) (*sqlite.Engine, error) {
 // what runs tell themselves is in the history of their jobs.
 func logConfig(s *config.Settings) sqlite.LogConfig {
 	c := sqlite.LogConfig{
-		Age: s.Queue(config.DefaultQueue).HistoryAge, MaxBytes: s.History.MaxBytes,
+		Age: s.Queue(config.DefaultQueue).HistoryAge, MaxBytes: s.History.MaxBytes, KeepFree: s.Data.Reserve * 5 / 4,
 		Ages: map[string]time.Duration{outboxPrefix + event.Queue: 0, advanceQueue: 0},
 	}
 	for name, q := range s.Queues {

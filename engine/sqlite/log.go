@@ -22,6 +22,7 @@ type LogConfig struct {
 	Age      time.Duration            // how long messages can be read; 0: no logs
 	Ages     map[string]time.Duration // of queues that differ, by name; 0: no log
 	MaxBytes int64                    // of all logs together, about; 0: 1 GiB
+	KeepFree int64                    // bytes of the disk; with less free, logs give way; 0: DiskReserve and a quarter
 }
 
 const (
@@ -100,8 +101,9 @@ func (g *queueLog) oldest() *logSlice {
 
 // logs is what the logs of all queues have in common.
 type logs struct {
-	bytes int64
-	more  chan struct{} // closed when there is more
+	bytes   int64
+	crowded bool          // the disk has too little room: they give way
+	more    chan struct{} // closed when there is more
 }
 
 // logging is what a transaction has to say of logs.

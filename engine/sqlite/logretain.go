@@ -81,10 +81,33 @@ func (o *retain) dueLog(t *tx) (*queue, error) {
 			largest, since = q, s.since
 		}
 	}
-	if t.l.logs.bytes > t.l.e.cfg.Log.maxBytes() {
+	if t.l.logs.crowded { // is it still?
+		if _, _, err := t.l.size(); err != nil {
+			return nil, err
+		}
+	}
+	if t.l.logs.crowded || t.l.logs.bytes > t.l.e.cfg.Log.maxBytes() {
 		return largest, nil
 	}
 	return nil, nil
+}
+
+// crowd lets the logs give way while the disk has too little room: what must be taken
+// comes before what was settled.
+func (l *loop) crowd(free int64) {
+	cfg := &l.e.cfg
+	keep := cfg.Log.KeepFree
+	if keep == 0 {
+		keep = max(cfg.DiskReserve, 0) * 5 / 4
+	}
+	was := l.logs.crowded
+	if l.logs.crowded = free < keep && l.logs.bytes > 0; !l.logs.crowded {
+		return
+	}
+	if !was {
+		l.log.Warn("the disk is nearly full: messages that are kept to be read again leave early", "free", free, "wanted", keep, "bytes", l.logs.bytes)
+	}
+	l.timers.sooner(&l.retention.timer, l.now()+int64(retainRest))
 }
 
 // publish takes out of memory what has left.

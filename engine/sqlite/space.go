@@ -79,7 +79,9 @@ func (l *loop) size() (used, free int64, err error) {
 	if err := syscall.Statfs(path, &st); err != nil {
 		return 0, 0, forebay.Errorf(forebay.CodeUnavailable, "sqlite: size", "%w", err)
 	}
-	return used, free + int64(st.Bavail)*st.Bsize, nil
+	free += int64(st.Bavail) * st.Bsize
+	l.crowd(free)
+	return used, free, nil
 }
 
 // A file that is mostly free is given back to the disk, in slices, while nobody

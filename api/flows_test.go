@@ -59,11 +59,14 @@ func TestARunOverTheAPI(t *testing.T) {
 	if again := must[api.StartedRun](t)(s.StartRun(ctx, "order", api.StartRun{Input: json.RawMessage(`{"n":21}`), Tags: []string{"t"}}, "key-1")); again != started || started.Duplicate {
 		t.Errorf("a repetition is %+v, and was %+v", again, started)
 	}
-	id, seen := started.RunID, map[string]bool{}
+	id, seen, places := started.RunID, map[string]bool{}, []string{}
 	waits := func(r *api.FlowRun, step string) bool {
 		return len(r.Waiting) > 0 && r.Waiting[0].Step == step && !seen[step]
 	}
 	end := must[api.FlowRun](t)(s.WatchRun(ctx, id, func(u api.RunUpdate) error {
+		if u.ID != "" {
+			places = append(places, u.ID)
+		}
 		if u.Step != nil {
 			seen[u.Step.Step+" "+string(u.Step.Type)] = true
 		}
@@ -104,6 +107,13 @@ func TestARunOverTheAPI(t *testing.T) {
 	}
 	if resp := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream", "", map[string]string{"Last-Event-ID": "x-1"}); resp.status != 200 || !strings.Contains(resp.body, "event: reset") || !strings.Contains(resp.body, "event: done") {
 		t.Errorf("a place that is not there: %+v", resp)
+	}
+	if resp := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream", "", map[string]string{"Last-Event-ID": places[len(places)-1]}); resp.status != 204 {
+		t.Errorf("who has seen the end gets %+v", resp)
+	}
+	missed := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream?last_event_id="+places[0], "", nil)
+	if step, snapshot := strings.Index(missed.body, "event: step"), strings.Index(missed.body, "event: snapshot"); missed.status != 200 || step < 0 || snapshot < step || strings.Contains(missed.body, "event: reset") {
+		t.Errorf("who has missed something gets %+v", missed)
 	}
 	list := must[api.RunList](t)(s.Runs(ctx, api.RunFilter{Flow: "order", State: flow.RunCompleted}, "", 10))
 	if len(list.Items) != 1 || list.Items[0].RunID != id || list.Items[0].State != flow.RunCompleted {

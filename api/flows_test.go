@@ -105,22 +105,29 @@ func TestARunOverTheAPI(t *testing.T) {
 			t.Errorf("the stream did not tell %q, but %v", want, seen)
 		}
 	}
-	if resp := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream", "", map[string]string{"Last-Event-ID": "x-1"}); resp.status != 200 || !strings.Contains(resp.body, "event: reset") || !strings.Contains(resp.body, "event: done") {
-		t.Errorf("a place that is not there: %+v", resp)
-	}
-	if resp := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream", "", map[string]string{"Last-Event-ID": places[len(places)-1]}); resp.status != 204 {
-		t.Errorf("who has seen the end gets %+v", resp)
-	}
-	missed := s.do(t, http.MethodGet, "/api/runs/"+id+"/stream?last_event_id="+places[0], "", nil)
-	if step, snapshot := strings.Index(missed.body, "event: step"), strings.Index(missed.body, "event: snapshot"); missed.status != 200 || step < 0 || snapshot < step || strings.Contains(missed.body, "event: reset") {
-		t.Errorf("who has missed something gets %+v", missed)
-	}
+	s.comeAgain(t, "/api/runs/"+id+"/stream", places)
 	list := must[api.RunList](t)(s.Runs(ctx, api.RunFilter{Flow: "order", State: flow.RunCompleted}, "", 10))
 	if len(list.Items) != 1 || list.Items[0].RunID != id || list.Items[0].State != flow.RunCompleted {
 		t.Errorf("the list is %+v", list)
 	}
 	if log := s.log.String(); log != "" {
 		t.Error(log)
+	}
+}
+
+// comeAgain opens the stream of a run that has ended, as clients do that have seen some
+// of it, all, or something else.
+func (s *server) comeAgain(t *testing.T, path string, places []string) {
+	t.Helper()
+	if resp := s.do(t, http.MethodGet, path, "", map[string]string{"Last-Event-ID": "x-1"}); resp.status != 200 || !strings.Contains(resp.body, "event: reset") || !strings.Contains(resp.body, "event: done") {
+		t.Errorf("a place that is not there: %+v", resp)
+	}
+	if resp := s.do(t, http.MethodGet, path, "", map[string]string{"Last-Event-ID": places[len(places)-1]}); resp.status != 204 {
+		t.Errorf("who has seen the end gets %+v", resp)
+	}
+	missed := s.do(t, http.MethodGet, path+"?last_event_id="+places[0], "", nil)
+	if step, snapshot := strings.Index(missed.body, "event: step"), strings.Index(missed.body, "event: snapshot"); missed.status != 200 || step < 0 || snapshot < step || strings.Contains(missed.body, "event: reset") {
+		t.Errorf("who has missed something gets %+v", missed)
 	}
 }
 

@@ -170,3 +170,15 @@ func TestFollowForThoseWhoPull(t *testing.T) {
 		s.want("x", "completed a:completed b:completed")
 	})
 }
+
+// What follows a chain begins at once, and not when the run is looked after.
+func TestWhatFollowsAChainBeginsAtOnce(t *testing.T) {
+	bubble(t, func(s *stand) {
+		s.handleOK("x")
+		s.open()
+		s.put("flow: f\nsteps:\n  a: {use: x}\n  b: {use: x, needs: a}\n  c: {use: x, needs: b}\n  d: {use: x, needs: b}\n  e: {use: x, needs: [c, d]}\n")
+		s.start("f", "r", `{}`)
+		s.wait(time.Second)
+		s.want("r", "completed c:completed d:completed e:completed")
+	})
+}

@@ -60,6 +60,9 @@ func tree(src []byte) (*node, Problems) {
 	if len(src) > MaxFileBytes {
 		return nil, Problems{{Code: CodeLimit, Text: fmt.Sprintf("the file has %d bytes; at most %d are allowed", len(src), MaxFileBytes)}}
 	}
+	if p := tooDeep(src); p != nil {
+		return nil, Problems{*p}
+	}
 	file, err := parser.ParseBytes(src, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		return nil, Problems{syntax(err)}

@@ -95,6 +95,26 @@ c removed: it was a step that waits for 1d`
 	}
 }
 
+// Depth is bounded before the file is parsed: what parsers pay for it grows faster.
+func TestDepthIsBoundedBeforeParsing(t *testing.T) {
+	for name, src := range map[string]string{
+		"lists":   "flow: a\nsteps: " + strings.Repeat("[", 120_000),
+		"maps":    "flow: a\nsteps: " + strings.Repeat("{a: ", 50_000),
+		"dashes":  "flow: a\nsteps:\n  " + strings.Repeat("- ", 100_000) + "x",
+		"columns": "flow: a\nsteps:\n" + strings.Repeat(" ", 5000) + "a: 1\n",
+		"lines":   "flow: a\nsteps: " + strings.Repeat("[\n", 80_000),
+	} {
+		_, problems := flow.Parse([]byte(src))
+		if len(problems) != 1 || problems[0].Code != flow.CodeLimit || problems[0].Line < 2 {
+			t.Errorf("%s: %.200v", name, problems)
+		}
+	}
+	fine := head + "  a: {use: x, with: {text: \"" + strings.Repeat("[({", 30) + "\"}}\n"
+	if _, problems := flow.Parse([]byte(fine)); len(problems) > 0 {
+		t.Error("brackets of a text:", problems)
+	}
+}
+
 // A queue that is worked here must have the handler; another may be worked elsewhere.
 func TestQueuesThatAreKnown(t *testing.T) {
 	src := head + "  a: {use: mail, queue: mails}\n  b: {use: mial, queue: mails}\n  c: {use: mail}\n  d: {use: x, queue: mails, compensate: {use: mail, queue: mails}}\n"

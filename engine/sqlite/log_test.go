@@ -18,7 +18,11 @@ import (
 // readLog reads all of a log.
 func readLog(t testing.TB, e *sqlite.Engine, queue string) (all []engine.LogEntry, oldest int64) {
 	t.Helper()
-	for q := (engine.LogQuery{Queue: queue}); ; {
+	pages := 0
+	for q := (engine.LogQuery{Queue: queue}); ; pages++ {
+		if pages > 1000 {
+			t.Fatalf("after %d pages and %d messages there is still more, after %d", pages, len(all), q.After)
+		}
 		page, err := e.ReadLog(context.Background(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +40,17 @@ func largeMessages(n int, prefix string) []forebay.Message {
 		msgs[i].Payload = []byte(strings.Repeat("payload ", 1000))
 	}
 	return msgs
+}
+
+// A row that fills a look by itself is passed like any other.
+func TestLogIsReadPastLargeRows(t *testing.T) {
+	e := open(t, sqlite.Config{Log: sqlite.LogConfig{Age: time.Hour}})
+	for i := range 3 {
+		send(t, e, largeMessages(150, fmt.Sprint("m", i, "-"))...)
+	}
+	if all, _ := readLog(t, e, "q"); len(all) != 450 {
+		t.Errorf("the log tells of %d messages", len(all))
+	}
 }
 
 // A log keeps to its bytes in whole slices; what leaves it while it waits is worked,

@@ -179,8 +179,12 @@ func (l *loop) lookLog(q *engine.LogQuery, after, now int64) (logLook, error) {
 		look.from = (l.seq-1)<<logIdxBits | logIdxMask
 		return look, nil
 	}
+	first := after >> logIdxBits
+	if after&logIdxMask == logIdxMask { // that row is used up, and may fill a look by itself
+		first++
+	}
 	from, to := in.log.span(q)
-	if from = max(from, in.log.gone+1, after>>logIdxBits); from > to {
+	if from = max(from, in.log.gone+1, first); from > to {
 		return look, nil
 	}
 	bytes := 0

@@ -39,6 +39,7 @@ type Request struct {
 type Outcome struct {
 	Messages int64     `json:"messages"`          // that were meant
 	Refused  int64     `json:"refused,omitempty"` // of them, by the target
+	Gone     bool      `json:"gone,omitempty"`    // part of what was meant left by retention before it was read
 	Reason   string    `json:"reason,omitempty"`  // of the last refusal
 	First    time.Time `json:"first,omitzero"`    // when they were sent
 	Last     time.Time `json:"last,omitzero"`
@@ -195,10 +196,16 @@ func (r *Replayer) next(ctx context.Context, req *Request, p *place) (entries []
 	if page.Epoch != p.Epoch {
 		return nil, false, forebay.Permanent(forebay.Errorf(forebay.CodeConflict, "", "the store is another one than when the replay began"))
 	}
+	if page.Oldest > p.After { // retention was faster: what lies between is gone, and that is said
+		p.Done.Gone, p.Done.Reason = true, "part of what was meant has left the log before it was read"
+	}
 	for _, e := range page.Entries {
 		if e.Seq <= p.End {
 			entries = append(entries, e)
 		}
+	}
+	if page.More && page.Next == p.After {
+		return nil, false, forebay.Errorf(forebay.CodeInternal, "", "the log says that there is more after %d, and does not give it", p.After)
 	}
 	p.After = page.Next
 	return entries, page.More && page.Next < p.End, nil

@@ -155,6 +155,46 @@ func TestReplayIntoAQueueIsResumed(t *testing.T) {
 	})
 }
 
+// hasty is a log whose retention is faster than its reader.
+type hasty struct{ history.Log }
+
+func (h hasty) ReadLog(ctx context.Context, q engine.LogQuery) (engine.LogPage, error) {
+	page, err := h.Log.ReadLog(ctx, q)
+	if q.After > 0 {
+		page.Oldest = q.After + 1
+	}
+	return page, err
+}
+
+// stuck is a log that promises more and gives nothing.
+type stuck struct{ history.Log }
+
+func (s stuck) ReadLog(ctx context.Context, q engine.LogQuery) (engine.LogPage, error) {
+	page, err := s.Log.ReadLog(ctx, q)
+	if q.After > 0 {
+		page = engine.LogPage{Epoch: page.Epoch, Next: q.After, More: true}
+	}
+	return page, err
+}
+
+// What has left before it was read is not passed over in silence, and nothing turns round
+// on one place for ever.
+func TestReplayTellsWhatIsGone(t *testing.T) {
+	b := openBroker(t)
+	sendEvents(t, b, "e", 1200)
+	req := history.Request{Into: history.IntoSink, DryRun: true, Selection: history.Selection{Queue: event.Queue}}
+	out, err := replay(t.Context(), t, &history.Replayer{Log: hasty{b}, Documents: b}, "gone", req)
+	if err != nil || !out.Gone || out.Reason == "" {
+		t.Errorf("it ended with %+v, %v", out, err)
+	}
+	if out, err = replay(t.Context(), t, &history.Replayer{Log: b, Documents: b}, "whole", req); err != nil || out.Gone {
+		t.Errorf("with all there it ended with %+v, %v", out, err)
+	}
+	if out, err = replay(t.Context(), t, &history.Replayer{Log: stuck{b}, Documents: b}, "stuck", req); err == nil {
+		t.Errorf("a log that stands still ended with %+v", out)
+	}
+}
+
 // Into a sink: no row twice, those that were lost are there again, and a row that the
 // database refuses is counted.
 func TestReplayIntoASink(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 
 	"github.com/forebayhq/forebay"
 )
@@ -29,6 +31,9 @@ func (c *rebuildCmd) Run(ctx context.Context, p *program) (err error) {
 	settings, err := c.load(p)
 	if err != nil {
 		return err
+	}
+	if _, err := os.Stat(filepath.Join(settings.Data.Dir, queueFile)); err != nil {
+		return usage(fmt.Errorf("%w; name the data folder of a server with --data", err))
 	}
 	e, err := openLocal(settings, newLogger(p.err, settings.Log, false))
 	if err != nil {

@@ -16,12 +16,16 @@ import (
 	"github.com/forebayhq/forebay/engine"
 )
 
-// The history is one stream. Its ids, ms-n, make the places: ms times 2^20, and n.
+// The history is one stream. Its ids, ms-n, make the places: ms times 2^20, and n. An
+// entry holds the events that a script made, so that they are one command; its id is
+// the place of the first of them, and the others have the places after that. See
+// lib/10_base.lua.
 
 const (
-	placeBits  = 20
-	scanAtOnce = 1000
-	scanMost   = 100_000 // entries that one call looks through, where few match
+	placeBits   = 20
+	eventsAtOne = 100 // of one entry, at most
+	scanAtOnce  = 1000
+	scanMost    = 100_000 // events that one call looks through, where few match
 )
 
 func place(id string) int64 {
@@ -182,7 +186,7 @@ func (e *Engine) bounds(ctx context.Context, q *engine.HistoryQuery, page *engin
 		return e.fault(err)
 	}
 	if len(last) > 0 {
-		q.After = place(last[0].ID)
+		q.After = place(last[0].ID) + int64(max(len(historyEvents(last[0])), 1)-1)
 	}
 	page.Next = q.After
 	return nil
@@ -193,28 +197,39 @@ func (e *Engine) scan(ctx context.Context, q engine.HistoryQuery, page *engine.H
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	page.Next, page.More = q.After, false
-	for looked := 0; looked < scanMost; {
-		got, err := e.client.XRangeN(ctx, e.global("h"), "("+placeID(page.Next), "+", scanAtOnce).Result()
+	// The entry that holds the next place may begin before it.
+	from := placeID(q.After&^(1<<placeBits-1) + max(q.After&(1<<placeBits-1)-eventsAtOne, 0))
+	for looked, entries := 0, min(max(q.Limit, 10), scanAtOnce/10); looked < scanMost; {
+		got, err := e.client.XRangeN(ctx, e.global("h"), from, "+", int64(entries)).Result()
 		if err != nil {
 			return e.fault(err)
 		}
+		events := 0
 		for _, m := range got {
-			ev := historyEvent(m)
-			if !q.Until.IsZero() && !ev.At.Before(q.Until) {
-				return nil
-			}
-			if len(page.Events) == q.Limit {
-				page.More = true
-				return nil
-			}
-			page.Next = ev.Seq
-			if wanted(&q, &ev) {
-				page.Events = append(page.Events, ev)
+			from = "(" + m.ID
+			for _, ev := range historyEvents(m) {
+				events++
+				if ev.Seq <= page.Next {
+					continue
+				}
+				if !q.Until.IsZero() && !ev.At.Before(q.Until) {
+					return nil
+				}
+				if len(page.Events) == q.Limit {
+					page.More = true
+					return nil
+				}
+				page.Next = ev.Seq
+				if wanted(&q, &ev) {
+					page.Events = append(page.Events, ev)
+				}
 			}
 		}
-		if looked += len(got); len(got) < scanAtOnce {
+		if len(got) < entries {
 			return nil
 		}
+		looked += events
+		entries = min(max(scanAtOnce*len(got)/max(events, 1), 10), scanAtOnce) // as many events as one read should give
 	}
 	page.More = true
 	return nil
@@ -223,23 +238,4 @@ func (e *Engine) scan(ctx context.Context, q engine.HistoryQuery, page *engine.H
 func wanted(q *engine.HistoryQuery, ev *forebay.HistoryEvent) bool {
 	return (q.Job == "" || q.Job == ev.Job) && (q.Queue == "" || q.Queue == ev.Queue) &&
 		(len(q.Types) == 0 || slices.Contains(q.Types, ev.Type)) && (q.Since.IsZero() || !ev.At.Before(q.Since))
-}
-
-func historyEvent(m goredis.XMessage) forebay.HistoryEvent {
-	f := func(name string) string { return text(m.Values[name]) }
-	ev := forebay.HistoryEvent{
-		Seq: place(m.ID), At: atMillis(number(f("at"))), Type: forebay.HistoryType(f("t")), Job: messageID(f("j")), Queue: f("q"), Kind: f("k"),
-		Attempt: int(number(f("a"))), State: forebay.State(f("s")), Due: atMillis(number(f("d"))), Text: f("x"),
-	}
-	if c := f("c"); c != "" {
-		cause, _ := readFailure(c, true)
-		ev.Cause = &cause
-	}
-	if r := f("r"); r != "" {
-		ev.Result = []byte(r)
-	}
-	if p, ok := readProgress(f("g")); ok {
-		ev.Progress = &p
-	}
-	return ev
 }

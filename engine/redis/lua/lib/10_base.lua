@@ -4,7 +4,7 @@
 -- KEYS[1]  any key of the prefix (on a cluster it names the slot of all of them)
 -- ARGV[1]  prefix
 -- ARGV[2]  now, in ms; 0: the server's own clock
--- ARGV[3]  most entries of the history
+-- ARGV[3]  most events of the history
 -- ARGV[4…] what the script itself takes; `arg` gives one after the other
 --
 -- Keys are built here and not passed: one call may touch many queues, and which
@@ -20,7 +20,7 @@ if NOW == 0 then
   NOW = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 local NOWS = string.format('%.0f', NOW) -- numbers are slow to pass to a command
-local HISTORY = ARGV[3]
+local HISTORY = tonumber(ARGV[3])
 
 local cursor = 3
 local function arg()
@@ -88,17 +88,55 @@ local function event(q, what, id, ...)
   end
 end
 
--- note writes to our own history, of jobs only.
-local H, trimmed = G .. 'h', false
+-- note writes to our own history, of jobs only. An entry of it has the events that
+-- follow each other in a script, a hundred at most (see history.go): its field m is
+-- the time and then for each event what, id, queue, name, attempt, state, how many
+-- more, and those, all as strings of MessagePack.
+--
+--   ::fb:h   the entries. The id of one is the place of its first event, and no other
+--            entry gets the places of the others
+--   ::fb:hn  how many events there have ever been
+--   ::fb:hx  now and then: how many there were, and the entry that made it so many
+local H, noted, notes, weight = G .. 'h', { NOWS }, 0, 0
+
+local function keepHistory(id)
+  local total = call('INCRBY', G .. 'hn', notes)
+  local step = math.max(math.floor(HISTORY / 64), 1)
+  if math.floor(total / step) == math.floor((total - notes) / step) then return end
+  call('RPUSH', G .. 'hx', int(total) .. '|' .. id)
+  local last
+  while true do
+    local n, at = string.match(call('LINDEX', G .. 'hx', 0) or '', '^(%d+)|(.*)$')
+    if not n or tonumber(n) > total - HISTORY then break end
+    last = at
+    call('LPOP', G .. 'hx')
+  end
+  if last then call('XTRIM', H, 'MINID', last) end
+end
+
+local function writeNotes()
+  if notes == 0 then return end
+  local id = call('XADD', H, '*', 'm', cmsgpack.pack(unpack(noted)))
+  if notes > 1 then
+    local ms, n = string.match(id, '^(%d+)-(%d+)$')
+    call('XSETID', H, ms .. '-' .. int(n + notes - 1))
+  end
+  keepHistory(id)
+  noted, notes, weight = { NOWS }, 0, 0
+end
+
 local function note(q, id, j, what, state, ...)
   if not j.job then return end
-  if trimmed then
-    call('XADD', H, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '', 'a', int((j.atm or 0) + 1), 's', state, 'at', NOWS, ...)
-  else -- once a script
-    trimmed = true
-    call('XADD', H, 'MAXLEN', '~', HISTORY, '*', 't', what, 'j', id, 'q', q.name, 'k', j.name or '',
-      'a', int((j.atm or 0) + 1), 's', state, 'at', NOWS, ...)
+  local n, more = #noted, { ... }
+  noted[n + 1], noted[n + 2], noted[n + 3], noted[n + 4] = what, id, q.name, j.name or ''
+  noted[n + 5], noted[n + 6], noted[n + 7] = int((j.atm or 0) + 1), state, int(#more)
+  for i, v in ipairs(more) do
+    if type(v) == 'number' then v = int(v) end
+    noted[n + 7 + i] = v
+    weight = weight + #v
   end
+  notes = notes + 1
+  if notes == 100 or weight > 65536 then writeNotes() end
 end
 
 -- stopped tells whether nothing may be handed out now, whatever waits.

@@ -13,6 +13,11 @@
 --   fbn  retention: age, count, none, age of dead, count of dead
 --   fbu  why it ended    fbf0…fbf9  why its last attempts failed
 
+local function ruled(j, f)
+  j.g, j.l, j.t, j.place, j.key, j.seq = f.fbg, f.fbl, f.fbt, f.fbp, f.fbk, tonumber(f.fbs or 0)
+  j.expires, j.deadline = tonumber(f.fbe or 0), tonumber(f.fbv or 0)
+end
+
 -- recordOf makes a record of fields by name.
 local function recordOf(f)
   local j = {
@@ -21,10 +26,7 @@ local function recordOf(f)
     ats = tonumber(f.ats or 0), begun = f.processedOn, deid = f.deid, parentKey = f.parentKey, parent = f.parent, defa = f.defa,
     delay = tonumber(f.delay or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
   }
-  if f.fbr then
-    j.g, j.l, j.t, j.place, j.key, j.seq = f.fbg, f.fbl, f.fbt, f.fbp, f.fbk, tonumber(f.fbs or 0)
-    j.expires, j.deadline = tonumber(f.fbe or 0), tonumber(f.fbv or 0)
-  end
+  if f.fbr then ruled(j, f) end
   return j
 end
 
@@ -33,14 +35,22 @@ local usual = { 'name', 'fbw', 'fbj', 'fbr', 'fbd', 'fbz', 'fbq', 'fbc', 'fbn', 
 local seldom = { 'fbg', 'fbl', 'fbt', 'fbs', 'fbp', 'fbk', 'fbe', 'fbv' }
 
 local function load(q, id)
-  local v, f = call('HMGET', q.p .. id, unpack(usual)), {}
+  local v = call('HMGET', q.p .. id, unpack(usual))
   if not v[1] then return nil end
-  for i = 1, 19 do f[usual[i]] = v[i] or nil end
-  if f.fbr then
+  -- as recordOf, which would need a table of the fields first
+  local j = {
+    name = v[1], ours = v[2] ~= false, job = not v[2] or v[3] == '1', d = tonumber(v[5] or 0), final = v[6] or nil, dead = v[7] or nil,
+    stop = v[8] or nil, keep = v[9] or nil, prio = tonumber(v[10] or 0) or 0, at = tonumber(v[11] or 0) or 0, atm = tonumber(v[12] or 0),
+    ats = tonumber(v[13] or 0), begun = v[14] or nil, deid = v[15] or nil, parentKey = v[16] or nil, parent = v[17] or nil,
+    defa = v[18] or nil, delay = tonumber(v[19] or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
+  }
+  if v[4] then
+    local f = {}
     v = call('HMGET', q.p .. id, unpack(seldom))
     for i = 1, 8 do f[seldom[i]] = v[i] or nil end
+    ruled(j, f)
   end
-  return recordOf(f)
+  return j
 end
 
 -- loadWhole gives also all of what a message is made of, in the field f.

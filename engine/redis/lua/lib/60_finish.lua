@@ -1,9 +1,15 @@
 -- The ends of a job, and what leaves after its end.
 
+local kept = {} -- by their text: most jobs of a script are kept alike
 local function keeps(j)
-  local v = {}
-  for s in string.gmatch(j.keep or '', '[^,]+') do v[#v + 1] = tonumber(s) end
-  return { age = v[1] or 0, count = v[2] or 0, none = v[3] == 1, deadAge = v[4] or 0, deadCount = v[5] or 0 }
+  local k = kept[j.keep or '']
+  if not k then
+    local v = {}
+    for s in string.gmatch(j.keep or '', '[^,]+') do v[#v + 1] = tonumber(s) end
+    k = { age = v[1] or 0, count = v[2] or 0, none = v[3] == 1, deadAge = v[4] or 0, deadCount = v[5] or 0 }
+    kept[j.keep or ''] = k
+  end
+  return k
 end
 
 local function delKeys(q, id)

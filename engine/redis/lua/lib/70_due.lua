@@ -98,6 +98,7 @@ local function done()
       call('XADD', q.events, '*', 'event', 'drained')
     end
   end
+  writeNotes()
   local head = call('ZRANGE', G .. 'due', 0, 0, 'WITHSCORES')
   return head[2] and int(tonumber(head[2])) or '0'
 end

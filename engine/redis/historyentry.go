@@ -1,0 +1,73 @@
+package redis
+
+import (
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/forebayhq/forebay"
+)
+
+// historyEvents are those of an entry; what cannot be read of it is left out.
+func historyEvents(m goredis.XMessage) []forebay.HistoryEvent {
+	v := unpackStrings(text(m.Values["m"]))
+	if len(v) == 0 {
+		return nil
+	}
+	at, first := atMillis(number(v[0])), place(m.ID)
+	var out []forebay.HistoryEvent
+	for v = v[1:]; len(v) >= 7; {
+		more := int(number(v[6]))
+		if more < 0 || more > len(v)-7 {
+			break
+		}
+		ev := forebay.HistoryEvent{
+			Seq: first + int64(len(out)), At: at, Type: forebay.HistoryType(v[0]), Job: messageID(v[1]), Queue: v[2], Kind: v[3],
+			Attempt: int(number(v[4])), State: forebay.State(v[5]),
+		}
+		for i := 7; i+1 < 7+more; i += 2 {
+			tell(&ev, v[i], v[i+1])
+		}
+		out, v = append(out, ev), v[7+more:]
+	}
+	return out
+}
+
+// tell reads what only some events have.
+func tell(ev *forebay.HistoryEvent, name, value string) {
+	switch name {
+	case "d":
+		ev.Due = atMillis(number(value))
+	case "x":
+		ev.Text = value
+	case "c":
+		cause, _ := readFailure(value, true)
+		ev.Cause = &cause
+	case "r":
+		ev.Result = []byte(value)
+	case "g":
+		if p, ok := readProgress(value); ok {
+			ev.Progress = &p
+		}
+	}
+}
+
+// unpackStrings reads strings of MessagePack, up to the first that is none.
+func unpackStrings(s string) (out []string) {
+	for len(s) > 0 {
+		size, head := 0, 1
+		switch c := s[0]; {
+		case c&0xe0 == 0xa0:
+			size = int(c & 0x1f)
+		case c >= 0xd9 && c <= 0xdb:
+			for head = 1; head < min(1+1<<(c-0xd9), len(s)); head++ {
+				size = size<<8 | int(s[head])
+			}
+		default:
+			return out
+		}
+		if size > len(s)-head {
+			return out
+		}
+		out, s = append(out, s[head:head+size]), s[head+size:]
+	}
+	return out
+}

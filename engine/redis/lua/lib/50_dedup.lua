@@ -48,9 +48,11 @@ local function missed(q, id)
   if key then keyFades(q, id, { key = key }) end
 end
 
--- keyEnds lets go of the dedup key of a job that has ended.
+-- keyEnds lets go of the dedup key of a job that has ended. A dead letter keeps its
+-- record until it is forgotten: nobody is its duplicate but in its window, and once it
+-- is replayed it has its key again, unless another has taken it meanwhile.
 local function keyEnds(q, id, j, state)
-  if j.key and (j.job or state ~= 'dead') then keyFades(q, id, j) end
+  if j.key and state ~= 'dead' then keyFades(q, id, j) end
   if not j.deid then return end
   local de = q.p .. 'de:' .. j.deid
   if call('PTTL', de) == -1 and call('GET', de) == id then call('DEL', de) end

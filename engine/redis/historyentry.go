@@ -50,6 +50,27 @@ func tell(ev *forebay.HistoryEvent, name, value string) {
 	}
 }
 
+// packStrings writes strings of MessagePack.
+func packStrings(all ...string) string {
+	size := 0
+	for _, s := range all {
+		size += len(s) + 5
+	}
+	out := make([]byte, 0, size)
+	for _, s := range all {
+		switch n := len(s); {
+		case n < 32:
+			out = append(out, 0xa0|byte(n))
+		case n < 1<<16:
+			out = append(out, 0xda, byte(n>>8), byte(n))
+		default:
+			out = append(out, 0xdb, byte(n>>24), byte(n>>16), byte(n>>8), byte(n))
+		}
+		out = append(out, s...)
+	}
+	return string(out)
+}
+
 // unpackStrings reads strings of MessagePack, up to the first that is none.
 func unpackStrings(s string) (out []string) {
 	for len(s) > 0 {

@@ -17,7 +17,7 @@ const (
 // sendItem is a message that is to be sent, as arguments of the script.
 type sendItem struct {
 	queue string
-	args  []any
+	arg   string
 	size  int
 }
 
@@ -64,7 +64,8 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 }
 
 func itemOf(m *forebay.Message) sendItem {
-	return sendItem{m.Queue, messageArgs(m), len(m.Payload)*4/3 + 1024}
+	arg := messageArg(m)
+	return sendItem{m.Queue, arg, len(arg) + 256}
 }
 
 func sendResult(id string, a sendAnswer) forebay.SendResult {
@@ -76,10 +77,10 @@ func sendResult(id string, a sendAnswer) forebay.SendResult {
 }
 
 func (e *Engine) sendScript(ctx context.Context, items []sendItem) ([]sendAnswer, error) {
-	args := make([]any, 1, 1+len(items)*21)
+	args := make([]any, 1, 1+len(items))
 	args[0] = len(items)
 	for _, it := range items {
-		args = append(args, it.args...)
+		args = append(args, it.arg)
 	}
 	r, err := e.run(ctx, "send", args...)
 	if err != nil {

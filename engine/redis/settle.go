@@ -85,7 +85,7 @@ func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	it.args = []any{queue, id, token, verdictOf(s), ceilMillis(s.After), cause, s.Cause.Message, stack, string(s.Result), len(s.Next)}
 	for i := range s.Next {
 		n := itemOf(&s.Next[i])
-		it.next, it.args, it.size = append(it.next, n), append(it.args, n.args...), it.size+n.size
+		it.next, it.args, it.size = append(it.next, n), append(it.args, n.arg), it.size+n.size
 	}
 	return it, true
 }

@@ -112,8 +112,8 @@ var modes = map[forebay.DedupMode]string{
 	forebay.DedupWindowed: "w", forebay.DedupUntilFinished: "u", forebay.DedupThrottle: "t", forebay.DedupDebounce: "d", forebay.DedupKeepLast: "k",
 }
 
-// messageArgs are the arguments of a message, as lib/80_send.lua reads them.
-func messageArgs(m *forebay.Message) []any {
+// messageArg is a message as lib/80_send.lua reads it.
+func messageArg(m *forebay.Message) string {
 	data, enc := storePayload(m.Payload)
 	x := extra{
 		Headers: m.Headers, Attempts: m.Limits.Attempts, Deliveries: m.Limits.Deliveries, DedupKey: m.DedupKey, Window: m.DedupWindow,
@@ -157,11 +157,13 @@ func messageArgs(m *forebay.Message) []any {
 		o.Dedup = map[string]any{"id": deid}
 	}
 	window := cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)
-	return []any{
-		m.Queue, o.JobID, m.Kind, data, enc, encode(o), millis(m.NotBefore), o.Priority, encode(x), print, ceilMillis(window),
-		chain, m.LimitKey, tenant, record, mode, job, expires, deadline, keep, deid,
-	}
+	return packStrings(
+		m.Queue, o.JobID, m.Kind, data, enc, encode(o), decimal(millis(m.NotBefore)), decimal(int64(o.Priority)), encode(x), print,
+		decimal(ceilMillis(window)), chain, m.LimitKey, tenant, record, mode, job, decimal(expires), decimal(deadline), keep, deid,
+	)
 }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // encode makes JSON of what always has some.
 func encode(v any) string {

@@ -6,7 +6,7 @@
 --
 -- ARGV: number of settlements, then each: queue, id, token, verdict, wait in ms, cause
 -- (JSON), its text, stack (JSON), result (JSON, empty: none), number of messages that
--- follow, then those.
+-- follow, then those, an argument each.
 -- Keys: active, lock, stalled, job, completed, failed, wait, prioritized, delayed,
 -- marker, events, de:, dn:, those of a parent; our leases, lanes and dead letters.
 -- Gives for each 1, or 0 where the delivery had ended already; answers of what followed.
@@ -57,7 +57,7 @@ for i = 1, num() do
   local v = { q = queue(arg()), id = arg(), token = arg(), verdict = num(), after = num(), cause = arg(), text = arg(),
     stack = arg(), result = arg(), follows = num(), at = 0 }
   v.at = cursor
-  cursor = cursor + v.follows * 21
+  cursor = cursor + v.follows
   all[i], locks[i] = v, v.q.p .. v.id .. ':lock'
   leases[v.q] = leases[v.q] or {}
   v.n = #leases[v.q] + 1

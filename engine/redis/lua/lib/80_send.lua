@@ -1,13 +1,16 @@
--- One message, from the arguments, into its queue. In this order:
+-- One message, from an argument, into its queue. In it are, as strings of MessagePack
+-- (one argument costs less than many) and in this order:
 -- queue, id, name, data, how data holds the payload, opts, due, priority, fb,
 -- fingerprint, window, chain, limit key, tenant, key of the dedup record, mode, job,
 -- expires, deadline, retention, deid.
 
 local function readMessage()
+  local queue, id, name, data, enc, opts, due, prio, fb, print, window, g, l, t, key, mode, job, expires, deadline, keep, deid =
+    cmsgpack.unpack(arg())
   return {
-    queue = arg(), id = arg(), name = arg(), data = arg(), enc = arg(), opts = arg(), due = num(), prio = num(),
-    fb = arg(), print = arg(), window = num(), g = arg(), l = arg(), t = arg(), key = arg(), mode = arg(), job = arg(),
-    expires = num(), deadline = num(), keep = arg(), deid = arg(),
+    queue = queue, id = id, name = name, data = data, enc = enc, opts = opts, due = tonumber(due), prio = tonumber(prio), fb = fb,
+    print = print, window = tonumber(window), g = g, l = l, t = t, key = key, mode = mode, job = job, expires = tonumber(expires),
+    deadline = tonumber(deadline), keep = keep, deid = deid,
   }
 end
 

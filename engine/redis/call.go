@@ -181,6 +181,15 @@ func millis(t time.Time) int64 {
 	return max(t.UnixMilli(), 0)
 }
 
+// notBefore is millis of a time that nothing may come before: a part of a millisecond
+// counts as one.
+func notBefore(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return millis(t.Add(time.Millisecond - time.Nanosecond))
+}
+
 func atMillis(ms int64) time.Time {
 	if ms <= 0 {
 		return time.Time{}

@@ -158,7 +158,7 @@ func messageArg(m *forebay.Message) string {
 	}
 	window := cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)
 	return packStrings(
-		m.Queue, o.JobID, m.Kind, data, enc, encode(o), decimal(millis(m.NotBefore)), decimal(int64(o.Priority)), encode(x), print,
+		m.Queue, o.JobID, m.Kind, data, enc, encode(o), decimal(notBefore(m.NotBefore)), decimal(int64(o.Priority)), encode(x), print,
 		decimal(ceilMillis(window)), chain, m.LimitKey, tenant, record, mode, job, decimal(expires), decimal(deadline), keep, deid,
 	)
 }

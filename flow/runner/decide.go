@@ -108,6 +108,11 @@ func (r *Runner) decide(ctx context.Context, run string, told []advance, repeate
 		return false, err
 	}
 	r.unwait(ctx, s, v, told)
+	if begunAgain(told) {
+		if err := r.forget(ctx, s); err != nil {
+			return false, err
+		}
+	}
 	if s.State.Final() {
 		r.keepEnd(s, v)
 		return true, nil

@@ -49,16 +49,29 @@ func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) erro
 	return r.arrive(ctx, flow.JobID(run, step, st.Round, flow.NoItem, false), arrival{Approval: &a})
 }
 
-// arrive gives a wait what it waits for, and lets it go on.
+// arrive gives a wait what it waits for, and lets it go on. What came first counts, and
+// whoever comes later is told (CodeConflict); he also lets the wait go on, in case that
+// the first was killed before he could.
 func (r *Runner) arrive(ctx context.Context, job string, a arrival) error {
 	payload, err := json.Marshal(a)
 	if err != nil {
 		return wrong("payload", "it is not JSON: %v", err)
 	}
 	now := r.cfg.Now()
+	first, err := r.b.PutDocument(ctx, engine.Document{Collection: collectionAnswer, Key: job, Value: payload, Expires: now.Add(r.cfg.Keep)})
+	late := forebay.CodeOf(err) == forebay.CodeConflict
+	if err != nil && !late {
+		return err
+	}
+	if late {
+		payload = first.Value
+	}
 	errs, err := r.b.Change(ctx, []engine.JobChange{{ID: job, Payload: payload, Due: &now}})
 	if err == nil {
 		err = errs[0]
+	}
+	if err == nil && late {
+		err = conflict("it has had its answer")
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/runner"
 	"github.com/forebayhq/forebay/worker"
@@ -62,9 +63,19 @@ func TestApproval(t *testing.T) {
 		if err := answer("yes", runner.Approval{Approved: true, By: "ann"}); err != nil {
 			t.Error(err)
 		}
+		pause := func(paused bool) { // nobody takes up what has come
+			if err := s.broker.SetLimits(s.t.Context(), s.runner.Queue(), engine.QueueLimits{Paused: paused}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pause(true)
 		if err := answer("no", runner.Approval{By: "bob", Comment: "too dark"}); err != nil {
 			t.Error(err)
 		}
+		if err := answer("no", runner.Approval{Approved: true, By: "eve"}); forebay.CodeOf(err) != forebay.CodeConflict {
+			t.Errorf("a second answer, at once: %v", err)
+		}
+		pause(false)
 		s.wait(time.Second)
 		s.want("yes", "completed review:completed publish:completed")
 		s.want("no", "failed review:failed publish:blocked")

@@ -20,6 +20,7 @@ const (
 	collectionLatest = "flow-latest" // name: the number of its newest version
 	collectionRun    = "flow-run"    // id: its state
 	collectionWait   = "flow-wait"   // event|job: who waits for it
+	collectionAnswer = "flow-answer" // job of a wait: what has come first
 )
 
 // version of a flow, as it is used.

@@ -73,7 +73,12 @@ func onlyLooks(r *http.Request) bool {
 	case http.MethodGet, http.MethodHead:
 		return true
 	}
-	return r.URL.Path == "/api/schedules/preview" || r.URL.Path == "/api/stream-tickets"
+	switch p := r.URL.Path; p {
+	case "/api/schedules/preview", "/api/stream-tickets", flowsPath + "/validate", flowsPath + "/format", flowsPath + "/edit":
+		return true
+	default:
+		return strings.HasPrefix(p, flowsPath+"/") && strings.HasSuffix(p, "/diff")
+	}
 }
 
 const thisMachine = "this machine"

@@ -4,8 +4,10 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +25,7 @@ const (
 	sessionCookie = "forebay_session"
 	sessionLife   = 12 * time.Hour
 	maxSessions   = 10_000
+	keySessions   = 100 // of one key; a further one ends its oldest
 )
 
 // Role is what a caller may do.
@@ -76,12 +79,32 @@ func (s *sessions) add(one session, now time.Time) (string, error) {
 			}
 		}
 	}
+	s.makeRoom(one.keyID)
 	if len(s.open) >= maxSessions {
 		return "", forebay.Errorf(forebay.CodeLimited, "", "%d sessions are open, the most that can be; they end after %s", len(s.open), sessionLife)
 	}
 	text := rand.Text()
 	s.open[sha256.Sum256([]byte(text))] = one
 	return text, nil
+}
+
+// makeRoom ends the oldest session of a key that has as many as one may: whoever holds a
+// key can shut out nobody else by signing in again and again.
+func (s *sessions) makeRoom(keyID string) {
+	n := 0
+	var oldest [sha256.Size]byte
+	var ends time.Time
+	for sum, one := range s.open {
+		if one.keyID != keyID {
+			continue
+		}
+		if n++; ends.IsZero() || one.expires.Before(ends) {
+			oldest, ends = sum, one.expires
+		}
+	}
+	if n >= keySessions {
+		delete(s.open, oldest)
+	}
 }
 
 func (s *sessions) find(text string) (session, bool) {
@@ -109,8 +132,8 @@ func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (who string, re
 		return "", nil // as if there were none
 	}
 	if one.keyID != "" {
-		if err := a.keyMay(one.keyID, scopes); err != nil {
-			return "", problemOf(err)
+		if refused := a.keyMay(one.keyID, scopes); refused != nil {
+			return "", refused
 		}
 	}
 	if a.cross.Check(r) != nil {
@@ -119,19 +142,18 @@ func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (who string, re
 	return one.who, nil
 }
 
-// keyMay tells whether a key is live still and has one of the scopes.
-func (a *API) keyMay(id string, scopes []keyring.Scope) error {
+// keyMay tells why a key may not do what needs one of these scopes; nil: it may.
+func (a *API) keyMay(id string, scopes []keyring.Scope) *Problem {
 	for _, k := range a.cfg.Ring.List() {
 		if k.ID != id || !k.Live() {
 			continue
 		}
-		for _, s := range scopes {
-			if k.Has(s) {
-				return nil
-			}
+		if slices.ContainsFunc(scopes, k.Has) {
+			return nil
 		}
+		return newProblem(http.StatusForbidden, forebay.CodeUnauthorized, fmt.Sprintf("the key of this session has not the scope %s, which is needed here", scopes[len(scopes)-1]))
 	}
-	return forebay.Errorf(forebay.CodeUnauthorized, "", "the key of this session is good no longer")
+	return newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "the key of this session is good no longer")
 }
 
 // registerSession puts the routes on a mux. They are outside of the guard: who asks

@@ -24,13 +24,15 @@ func TestSessions(t *testing.T) {
 	}{
 		{"view", same, "GET", "/api/overview", "", 200},
 		{"view", cross, "GET", "/api/jobs", "", 200}, // SameSite keeps the cookie away; an answer cannot be read
-		{"view", same, "POST", "/api/queues/q/pause", "", 401},
-		{"view", same, "POST", "/api/jobs", `{"queue":"q","name":"n"}`, 401},
+		{"view", same, "POST", "/api/queues/q/pause", "", 403},
+		{"view", same, "POST", "/api/flows/validate", `{"source":"flow: f"}`, 200},
+		{"view", same, "POST", "/api/flows/f/runs", "{}", 403},
+		{"view", same, "POST", "/api/jobs", `{"queue":"q","name":"n"}`, 403},
 		{"operate", same, "POST", "/api/queues/q/pause", "", 200},
 		{"operate", same, "POST", "/api/jobs", `{"queue":"q","name":"n"}`, 202},
 		{"operate", cross, "POST", "/api/jobs", `{"queue":"q","name":"n"}`, 403},
-		{"operate", same, "POST", "/api/keys", `{"name":"x"}`, 401},
-		{"operate", same, "POST", "/api/queues/q/purge", `{"confirm":"q"}`, 401},
+		{"operate", same, "POST", "/api/keys", `{"name":"x"}`, 403},
+		{"operate", same, "POST", "/api/queues/q/purge", `{"confirm":"q"}`, 403},
 		{"admin", cross, "POST", "/api/keys", `{"name":"x"}`, 403},
 		{"admin", same, "POST", "/api/keys", `{"name":"x"}`, 201},
 		{"nobody", same, "GET", "/api/overview", "", 401},
@@ -90,4 +92,29 @@ func (s *server) signsIn(t *testing.T) (cookies, ids map[string]string) {
 		ids[string(scope)] = k.ID
 	}
 	return cookies, ids
+}
+
+// Whoever holds a key ends his own oldest session by one too many, and nobody else's.
+func TestSessionsOfOneKeyShutOutNobody(t *testing.T) {
+	s := start(t, nil)
+	cookies, _ := s.signsIn(t)
+	_, secret, err := s.ring.Add(keyring.Spec{Name: "many", Scopes: []keyring.Scope{keyring.ScopeView}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := ""
+	for i := range 101 {
+		r := s.do(t, "POST", "/api/session", `{"key":"`+secret+`"}`, map[string]string{"Sec-Fetch-Site": same})
+		if r.status != 200 {
+			t.Fatalf("sign-in %d: %d %s", i, r.status, r.body)
+		}
+		if first == "" {
+			first, _, _ = strings.Cut(r.header.Get("Set-Cookie"), ";")
+		}
+	}
+	for cookie, want := range map[string]int{first: 401, cookies["admin"]: 200, cookies["view"]: 200} {
+		if r := s.do(t, "GET", "/api/overview", "", map[string]string{"Cookie": cookie}); r.status != want {
+			t.Errorf("%d, want %d", r.status, want)
+		}
+	}
 }

@@ -14,7 +14,6 @@ package api
 
 import (
 	"context"
-	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"reflect"
@@ -98,8 +97,8 @@ type API struct {
 	ready    ready
 	cross    *http.CrossOriginProtection
 
-	tickets  tickets
-	sessions sessions
+	tickets  *issued[ticket]
+	sessions *issued[session]
 
 	limits sync.Mutex // one change of a queue's limits at a time
 }
@@ -123,8 +122,8 @@ func New(cfg Config) (*API, error) {
 	}
 	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
-	a.sessions.open = map[[sha256.Size]byte]session{}
-	a.tickets.out = map[[sha256.Size]byte]ticket{}
+	a.sessions = newIssued[session]("sessions", maxSessions, keySessions)
+	a.tickets = newIssued[ticket]("tickets", maxTickets, ownTickets)
 	var err error
 	a.spec, err = a.routes()
 	return a, err

@@ -142,7 +142,7 @@ func careful(h http.Header) {
 // admit says who calls and how to ask again whether he may, or why he is refused.
 func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, refused *Problem) {
 	if text := r.URL.Query().Get("ticket"); text != "" && r.Method == http.MethodGet {
-		t, err := a.tickets.take(text, r.URL.Path, a.cfg.Now())
+		t, err := a.takeTicket(text, r.URL.Path)
 		if err != nil {
 			return "", nil, problemOf(err)
 		}

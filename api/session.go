@@ -1,14 +1,11 @@
 package api
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,67 +54,9 @@ type SignIn struct {
 	Key string `json:"key" minLength:"1" maxLength:"256"`
 }
 
-// sessions are those that are open, by the hash of their cookie.
-type sessions struct {
-	mu   sync.Mutex
-	open map[[sha256.Size]byte]session
-}
-
 type session struct {
-	keyID   string // of the ring; empty: by the token of this start
-	who     string
-	expires time.Time
-}
-
-func (s *sessions) add(one session, now time.Time) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) >= maxSessions {
-		for sum, old := range s.open {
-			if !now.Before(old.expires) {
-				delete(s.open, sum)
-			}
-		}
-	}
-	s.makeRoom(one.keyID)
-	if len(s.open) >= maxSessions {
-		return "", forebay.Errorf(forebay.CodeLimited, "", "%d sessions are open, the most that can be; they end after %s", len(s.open), sessionLife)
-	}
-	text := rand.Text()
-	s.open[sha256.Sum256([]byte(text))] = one
-	return text, nil
-}
-
-// makeRoom ends the oldest session of a key that has as many as one may: whoever holds a
-// key can shut out nobody else by signing in again and again.
-func (s *sessions) makeRoom(keyID string) {
-	n := 0
-	var oldest [sha256.Size]byte
-	var ends time.Time
-	for sum, one := range s.open {
-		if one.keyID != keyID {
-			continue
-		}
-		if n++; ends.IsZero() || one.expires.Before(ends) {
-			oldest, ends = sum, one.expires
-		}
-	}
-	if n >= keySessions {
-		delete(s.open, oldest)
-	}
-}
-
-func (s *sessions) find(text string) (session, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	one, ok := s.open[sha256.Sum256([]byte(text))]
-	return one, ok
-}
-
-func (s *sessions) end(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, sha256.Sum256([]byte(text)))
+	keyID string // of the ring; empty: by the token of this start
+	who   string
 }
 
 // bySession says who shows a cookie. Cookies come by themselves, so a change must
@@ -127,8 +66,8 @@ func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (who string, re
 	if err != nil {
 		return "", nil
 	}
-	one, ok := a.sessions.find(cookie.Value)
-	if !ok || !a.cfg.Now().Before(one.expires) {
+	one, _, ok := a.sessions.find(cookie.Value, a.cfg.Now())
+	if !ok {
 		return "", nil // as if there were none
 	}
 	if one.keyID != "" {
@@ -175,8 +114,7 @@ func (a *API) getSession(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if cookie, err := r.Cookie(sessionCookie); err == nil && v.Role != "" {
-		one, _ := a.sessions.find(cookie.Value)
-		v.ExpiresAt = one.expires
+		_, v.ExpiresAt, _ = a.sessions.find(cookie.Value, a.cfg.Now())
 	}
 	encode(w, v)
 }
@@ -201,7 +139,9 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problemOf(err))
 		return
 	}
-	text, err := a.sessions.add(one, a.cfg.Now())
+	now := a.cfg.Now()
+	expires := now.Add(sessionLife)
+	text, err := a.sessions.add(one.who, one, expires, now)
 	if err != nil {
 		problemOf(err).write(w)
 		return
@@ -209,11 +149,10 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) {
 	a.cfg.Logger.Info("api: signed in", "by", one.who)
 	a.setCookie(w, r, text, int(sessionLife.Seconds()))
 	w.Header().Set("Content-Type", "application/json")
-	encode(w, Session{Role: role, Who: one.who, ExpiresAt: one.expires})
+	encode(w, Session{Role: role, Who: one.who, ExpiresAt: expires})
 }
 
 func (a *API) sessionOf(secret string) (one session, role Role, err error) {
-	one.expires = a.cfg.Now().Add(sessionLife)
 	if a.isToken(secret) {
 		one.who = thisMachine
 		return one, RoleAdmin, nil

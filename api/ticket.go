@@ -2,12 +2,9 @@ package api
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +19,7 @@ import (
 const (
 	ticketLife = time.Minute
 	maxTickets = 10_000
+	ownTickets = 1_000 // of one caller
 )
 
 // NewTicket asks for a ticket.
@@ -36,17 +34,10 @@ type Ticket struct {
 	ExpiresAt time.Time `json:"expiresAt"`
 }
 
-// tickets are those that are out, by the hash of their text.
-type tickets struct {
-	mu  sync.Mutex
-	out map[[sha256.Size]byte]ticket
-}
-
 type ticket struct {
-	path    string
-	who     string
-	again   func() error // whether who asked for it is still let in
-	expires time.Time
+	path  string
+	who   string
+	again func() error // whether who asked for it is still let in
 }
 
 func (a *API) ticketRoutes(h huma.API) {
@@ -57,39 +48,18 @@ func (a *API) ticketRoutes(h huma.API) {
 			if err != nil || strings.Contains(in.Body.Path, "?") {
 				return nil, problemOf(wrong("path", "%q is no path: it must be like /api/jobs/ID/stream, without a query", in.Body.Path))
 			}
-			t := ticket{path: path, who: caller(ctx), again: stream.AccessOf(ctx).Check, expires: now.Add(ticketLife)}
-			text, err := a.tickets.add(t, now)
-			return reply(Ticket{text, in.Body.Path + "?ticket=" + text, t.expires}, err)
+			t := ticket{path: path, who: caller(ctx), again: stream.AccessOf(ctx).Check}
+			expires := now.Add(ticketLife)
+			text, err := a.tickets.add(t.who, t, expires, now)
+			return reply(Ticket{text, in.Body.Path + "?ticket=" + text, expires}, err)
 		})
 }
 
-func (t *tickets) add(one ticket, now time.Time) (string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if len(t.out) >= maxTickets {
-		for sum, old := range t.out {
-			if !now.Before(old.expires) {
-				delete(t.out, sum)
-			}
-		}
-	}
-	if len(t.out) >= maxTickets {
-		return "", forebay.Errorf(forebay.CodeLimited, "", "%d tickets are out, the most that can be; they end after %s", len(t.out), ticketLife)
-	}
-	text := rand.Text()
-	t.out[sha256.Sum256([]byte(text))] = one
-	return text, nil
-}
-
-// take uses a ticket up.
-func (t *tickets) take(text, path string, now time.Time) (ticket, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	sum := sha256.Sum256([]byte(text))
-	one, ok := t.out[sum]
-	delete(t.out, sum)
+// takeTicket uses a ticket up.
+func (a *API) takeTicket(text, path string) (ticket, error) {
+	one, ok := a.tickets.take(text, a.cfg.Now())
 	switch {
-	case !ok || !now.Before(one.expires):
+	case !ok:
 		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "the ticket is not known: one is good once, and for %s", ticketLife)
 	case one.path != path:
 		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "the ticket is for %s, not for %s", one.path, path)

@@ -104,6 +104,7 @@ func (s *state) queue(send sender, q forebay.QueueStats, rate float64) {
 	counter("forebay_queue_duplicates_total", "Messages since the start that were there already.", q.Duplicate)
 	counter("forebay_queue_conflicts_total", "Duplicates since the start with another payload.", q.Conflict)
 	counter("forebay_queue_completed_total", "Messages acked since the start.", q.Completed)
+	counter("forebay_queue_dead_dropped_total", "Dead letters that left since the start because the queue had more than its deadMost.", s.cfg.Broker.DeadDropped(q.Queue))
 
 	// The names under which dashboards of job queues know these.
 	gauge("queue_waiting", "As forebay_queue_waiting.", float64(q.Waiting))

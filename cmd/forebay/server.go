@@ -130,9 +130,12 @@ func (s *server) openQueue() error {
 	if err != nil {
 		return errors.Join(err, local.Close())
 	}
-	alerts := broker.Alerts{Queue: broker.AlertQueue}
+	alerts := broker.Alerts{
+		Queue:  broker.AlertQueue,
+		Growth: broker.Growth{Count: int(s.settings.Alerts.Growth), Window: s.settings.Alerts.GrowthWindow},
+	}
 	if !s.settings.Alerts.Enabled {
-		alerts.Queue = ""
+		alerts = broker.Alerts{}
 	}
 	s.broker, err = broker.New(all, broker.Config{
 		Alerts: alerts,
@@ -188,7 +191,7 @@ func logConfig(s *config.Settings) sqlite.LogConfig {
 func policies(s *config.Settings) map[string]broker.Policy {
 	all := make(map[string]broker.Policy, len(s.Queues))
 	for name, q := range s.Queues {
-		if name != config.DefaultQueue {
+		if name != config.DefaultQueue || q.DeadMost > 0 {
 			all[name] = policy(q)
 		}
 	}
@@ -198,6 +201,7 @@ func policies(s *config.Settings) map[string]broker.Policy {
 func policy(q config.Queue) broker.Policy {
 	return broker.Policy{
 		Attempts: int(q.Attempts), Deliveries: int(q.Deliveries), Base: q.Backoff, Cap: q.BackoffMax, Timeout: q.Timeout,
+		DeadMost: int(q.DeadMost),
 		Keep: forebay.Retention{Finished: forebay.Keep{Age: q.KeepAge, Count: int(q.KeepCount), None: q.KeepAge == 0}},
 	}
 }

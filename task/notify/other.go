@@ -125,12 +125,16 @@ func (n *Notify) put(ctx context.Context, j *worker.Job, users []string, what no
 
 // sendAlert tells everybody who is to know. What fails is tried again, and only that.
 func (n *Notify) sendAlert(ctx context.Context, j *worker.Job, a broker.Alert) (any, error) {
-	title := clean(fmt.Sprintf("%s: %s in %s", a.Reason, a.Name, a.Queue))
-	if a.Count > 1 {
-		title += fmt.Sprintf(" (%d times)", a.Count)
+	title, times := fmt.Sprintf("%s: %s in %s", a.Reason, a.Name, a.Queue), fmt.Sprintf(" (%d times)", a.Count)
+	ofQueue := a.Reason == broker.AlertGrowth || a.Reason == broker.AlertDropped // as a whole, of no job
+	if ofQueue {
+		title, times = fmt.Sprintf("%s: dead letters of %s", a.Reason, a.Queue), fmt.Sprintf(" (%d)", a.Count)
 	}
-	if a.ID == "" || a.Queue == "" {
-		return nil, task.BadData("id", "an alert needs the id and the queue of a job")
+	if title = clean(title); a.Count > 1 {
+		title += times
+	}
+	if a.Queue == "" || a.ID == "" && !ofQueue {
+		return nil, task.BadData("id", "an alert needs a queue, and but for growth and dropped the id of a job")
 	}
 	var failed []error
 	try := func(what string, err error) {
@@ -158,8 +162,12 @@ func (n *Notify) sendAlert(ctx context.Context, j *worker.Job, a broker.Alert) (
 }
 
 func (n *Notify) mailAlert(ctx context.Context, j *worker.Job, to []string, title string, a broker.Alert) error {
-	text := fmt.Sprintf("Job:      %s\nName:     %s\nQueue:    %s\nReason:   %s\nAttempts: %d\nCount:    %d\nAt:       %s\nError:    %s (%s)\n",
-		a.ID, a.Name, a.Queue, a.Reason, a.Attempts, a.Count, a.At.UTC().Format("2006-01-02 15:04:05 MST"), a.Error, a.Code)
+	job := ""
+	if a.ID != "" {
+		job = fmt.Sprintf("Job:      %s\nName:     %s\n", a.ID, a.Name)
+	}
+	text := fmt.Sprintf("%sQueue:    %s\nReason:   %s\nAttempts: %d\nCount:    %d\nAt:       %s\nError:    %s (%s)\n",
+		job, a.Queue, a.Reason, a.Attempts, a.Count, a.At.UTC().Format("2006-01-02 15:04:05 MST"), a.Error, a.Code)
 	_, err := n.sendMail(ctx, j, mailData{To: to, Subject: "[forebay] " + title, Text: text})
 	return err
 }

@@ -187,6 +187,33 @@ func TestAnInboxGetsItOnce(t *testing.T) {
 	}
 }
 
+// An alert of a queue as a whole names no job, and arrives all the same.
+func TestAnAlertOfAQueue(t *testing.T) {
+	t.Parallel()
+	_, box := store(t)
+	s := serve(t, true, false, nil)
+	cfg := over(s, "required")
+	cfg.Inbox = box
+	cfg.Alerts = notify.AlertConfig{Mail: []string{"ops@example.org"}}
+	m := mux(t, cfg)
+	for _, reason := range []string{broker.AlertGrowth, broker.AlertDropped} {
+		payload, err := json.Marshal(broker.Alert{Queue: "work", Reason: reason, Code: reason, Count: 7, At: at, Error: "7 more"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := worker.NewJob(forebay.Delivery{Message: forebay.Message{ID: "alert-" + reason, Kind: "alert", Payload: payload}}, func(*forebay.Progress, *forebay.LogLine) {})
+		if _, err := m.HandleJob(t.Context(), j); err != nil {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	if got := fmt.Sprint(titles(t, box, "admin")); !strings.Contains(got, "growth: dead letters of work (7)") || !strings.Contains(got, "dropped: dead letters of work (7)") {
+		t.Errorf("the inbox has %s", got)
+	}
+	if got := s.got(); len(got) != 2 || strings.Contains(string(got[0].text), "Job:") {
+		t.Errorf("mails %+v", got)
+	}
+}
+
 // An alert goes everywhere, and what fails is tried again without the rest: here by
 // a real worker, which remembers what has been had.
 func TestAnAlertReachesEverybodyOnce(t *testing.T) {

@@ -105,6 +105,7 @@ type Queue struct {
 	KeepAge     time.Duration
 	KeepCount   int64
 	HistoryAge  time.Duration
+	DeadMost    int64
 }
 
 // DefaultQueue names the policy of queues that have none of their own.
@@ -250,5 +251,7 @@ func queueTable(name string) []*setting {
 			doc: "How many finished jobs of the queue are kept."},
 		{key: at + "historyAge", queue: q, value: duration(&q.HistoryAge, 7*day, 0, 3650*day),
 			doc: "How long messages of the queue can be read and replayed after they were settled (forebay history). 0: not at all."},
+		{key: at + "deadMost", queue: q, value: number(&q.DeadMost, 0, 0, 1_000_000_000),
+			doc: "How many dead letters of the queue are kept; beyond it the oldest leave, counted and alerted of. 0: all. It holds for queues that the settings name, not for others by queues.default."},
 	}
 }

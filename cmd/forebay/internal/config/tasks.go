@@ -68,9 +68,11 @@ type Webhooks struct {
 
 // Alerts settings: who is told that a job has failed for good.
 type Alerts struct {
-	Enabled bool
-	Mail    string
-	Webhook string
+	Enabled      bool
+	Mail         string
+	Webhook      string
+	Growth       int64
+	GrowthWindow time.Duration
 }
 
 func (s *Settings) taskTable() []*setting {
@@ -122,6 +124,10 @@ func (s *Settings) notifyTable() []*setting {
 			doc: "Put a job of the kind alert on the queue notifications when a job fails for good, times out or is overdue."},
 		{key: "alerts.mail", value: text(&a.Mail, "", 1024), doc: "Who gets alerts by mail, separated by commas. Empty: nobody."},
 		{key: "alerts.webhook", value: webURL(&a.Webhook), doc: "The address that alerts are posted to. Empty: none."},
+		{key: "alerts.growth", value: number(&a.Growth, 100, 0, 1_000_000_000),
+			doc: "Put an alert when the dead letters of a queue grow by so many within alerts.growthWindow. 0: no such alert."},
+		{key: "alerts.growthWindow", value: duration(&a.GrowthWindow, 10*time.Minute, time.Minute, day),
+			doc: "See alerts.growth."},
 	}
 }
 

@@ -1,12 +1,10 @@
 // The console in a real browser, against the real program with the embedded engine.
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import test, { after, before } from "node:test";
+import { faults, looks } from "./look.mjs";
 import { seed } from "./seed.mjs";
 import { browser, eventually, open, Server } from "./server.mjs";
 
-const axe = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const pictures = process.env.UPDATE_SCREENSHOTS === "1" ? new URL("../../docs/console/", import.meta.url).pathname : undefined;
 
 let server, chrome, screens;
@@ -31,20 +29,6 @@ async function settled(page) {
   await page.locator("main h1, .signin h1").first().waitFor();
   await page.locator(".loading").waitFor({ state: "detached" });
 }
-
-// faults are what axe finds that keeps somebody from using a page. It is put in by the
-// tools for developers, which the page's policy does not bind.
-async function faults(page) {
-  await page.evaluate(axe);
-  const found = await page.evaluate(async () => (await globalThis.axe.run(document, { resultTypes: ["violations"], runOnly: ["wcag2a", "wcag2aa", "best-practice"] })).violations);
-  return found.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + (n.any[0]?.message ?? "")).join("; ")}`);
-}
-
-const looks = {
-  "light, English": { colorScheme: "light", locale: "en-US" },
-  "dark, Chinese": { colorScheme: "dark", locale: "zh-CN" },
-  "360 px wide": { colorScheme: "light", locale: "en-US", viewport: { width: 360, height: 740 }, hasTouch: true },
-};
 
 for (const [look, options] of Object.entries(looks)) {
   test(`every screen, ${look}: no error, no breach of its policy, nothing serious of axe`, async () => {
@@ -242,7 +226,7 @@ test("with keys one signs in, sees what one may, and signs out", async () => {
     assert.equal(await page.getByRole("button", { name: "Add job" }).count(), 0, "a viewer is offered to change something");
     const [cookie] = await page.context().cookies();
     assert.ok(cookie.httpOnly && cookie.sameSite === "Strict");
-    assert.equal(await page.evaluate(() => fetch("/api/queues/exports/pause", { method: "POST" }).then((r) => r.status)), 401);
+    assert.equal(await page.evaluate(() => fetch("/api/queues/exports/pause", { method: "POST" }).then((r) => r.status)), 403);
     await page.getByText("Signed in as viewer").waitFor();
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Key").waitFor();

@@ -1,6 +1,7 @@
 // Flows in the console: built by mouse and by keyboard, published, run and watched.
 import assert from "node:assert/strict";
 import test, { after, before } from "node:test";
+import { faults, looks } from "./look.mjs";
 import { seedFlows } from "./seed.mjs";
 import { browser, eventually, open, Server } from "./server.mjs";
 
@@ -15,13 +16,7 @@ after(async () => {
   await server?.stop();
 });
 
-const looks = {
-  "light, English": { colorScheme: "light", locale: "en-US" },
-  "dark, Chinese": { colorScheme: "dark", locale: "zh-CN" },
-  "360 px wide": { colorScheme: "light", locale: "en-US", viewport: { width: 360, height: 740 }, hasTouch: true },
-};
-
-test("flows, a flow, its designer and a run are drawn in each look without an error", async () => {
+test("flows, a flow, its designer and a run are drawn in each look: no error, nothing serious of axe", async () => {
   for (const [look, options] of Object.entries(looks)) {
     const page = await open(chrome, options);
     for (const [where, drawn] of [["/flows", 0], ["/flows/checkout", 6], ["/flows/checkout/edit", 6], ["/runs/" + stopped, 6]]) {
@@ -30,6 +25,7 @@ test("flows, a flow, its designer and a run are drawn in each look without an er
       if (drawn) await eventually(`${where} is drawn, ${look}`, async () => (await page.locator(".react-flow__node").count()) === drawn);
       const [wide, there] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
       assert.ok(wide <= there, `${where} is ${wide} px wide on ${there}`);
+      assert.deepEqual(await faults(page), [], where);
       assert.deepEqual(page.wrong, [], where);
     }
     await page.context().close();

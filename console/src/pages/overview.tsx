@@ -3,7 +3,7 @@ import { useT } from "../i18n";
 import { bytes, short, span } from "../i18n/format";
 import { href } from "../router";
 import { useStore } from "../store";
-import { Ago, Empty, Head, Loading, Trouble } from "../ui/bits";
+import { Ago, Empty, FigureRow, Head, Loading, Trouble, type Figure } from "../ui/bits";
 import { Chart } from "../ui/chart";
 import { now, type Now } from "../ui/live";
 import { QueueTable } from "../ui/queuetable";
@@ -52,7 +52,7 @@ function Figures({ v }: { v: Now }) {
   const sum = (f: (q: (typeof o.queues)[number]) => number) => o.queues.reduce((n, q) => n + f(q), 0);
   const oldest = Math.max(0, ...o.queues.map((q) => q.oldestAgeSeconds));
   const dead = sum((q) => q.dead);
-  const figures: { name: string; value: string; link?: string; bad?: boolean; more?: string }[] = [
+  const figures: Figure[] = [
     { name: t("state.waiting"), value: short(t.lang, sum((q) => q.waiting)), link: href(["jobs"], { q: "state:waiting" }), more: oldest > 0 ? t("overview.oldest", { age: span(t.lang, oldest) }) : undefined },
     { name: t("state.active"), value: short(t.lang, sum((q) => q.active)), link: href(["jobs"], { q: "state:active" }) },
     { name: t("state.delayed"), value: short(t.lang, sum((q) => q.delayed)), link: href(["jobs"], { q: "state:delayed" }) },
@@ -60,17 +60,7 @@ function Figures({ v }: { v: Now }) {
     { name: t("nav.bad"), value: short(t.lang, o.bad.rows), link: href(["bad"]), bad: o.bad.rows > 0 },
   ];
   if (o.disk) figures.push({ name: t("overview.disk"), value: bytes(t.lang, o.disk.used), more: t("overview.free", { size: bytes(t.lang, o.disk.free) }) });
-  return (
-    <ul class="figures">
-      {figures.map((f) => (
-        <li key={f.name} class={f.bad ? "bad" : ""}>
-          <span class="dim">{f.name}</span>
-          {f.link ? <a href={f.link} class="num">{f.value}</a> : <span class="num">{f.value}</span>}
-          <small class="dim">{f.more ?? "\u00a0"}</small>
-        </li>
-      ))}
-    </ul>
-  );
+  return <FigureRow figures={figures} />;
 }
 
 function Charts({ v }: { v: Now }) {

@@ -7,7 +7,7 @@ import { bytes, count, short, span } from "../i18n/format";
 import { useMay } from "../roles";
 import { href } from "../router";
 import { useStore } from "../store";
-import { Ago, Dialog, Empty, Head, Loading, Pairs, Trouble } from "../ui/bits";
+import { Ago, Dialog, Empty, FigureRow, Head, Loading, Pairs, Trouble, type Figure } from "../ui/bits";
 import { now, refresh } from "../ui/live";
 import { drain, QueueTable } from "../ui/queuetable";
 import { complain, say } from "../ui/toast";
@@ -79,7 +79,7 @@ function Counts({ q, rates }: { q: Queue; rates?: { sent: number; done: number }
   const t = useT();
   const d = drain(q);
   const jobs = (state: string) => href(["jobs"], { q: `queue:${q.name} state:${state}` });
-  const figures: { name: string; value: string; link?: string; bad?: boolean; more?: string }[] = [
+  const figures: Figure[] = [
     { name: t("state.waiting"), value: short(t.lang, q.waiting), link: jobs("waiting"), more: rates ? t("queue.in") + " " + short(t.lang, rates.sent) : undefined },
     { name: t("state.active"), value: short(t.lang, q.active), link: jobs("active"), more: rates ? t("queue.out") + " " + short(t.lang, rates.done) : undefined },
     { name: t("state.delayed"), value: short(t.lang, q.delayed), link: jobs("delayed") },
@@ -89,15 +89,7 @@ function Counts({ q, rates }: { q: Queue; rates?: { sent: number; done: number }
   ];
   return (
     <>
-      <ul class="figures">
-        {figures.map((f) => (
-          <li key={f.name} class={f.bad ? "bad" : ""}>
-            <span class="dim">{f.name}</span>
-            {f.link ? <a href={f.link} class="num">{f.value}</a> : <span class="num">{f.value}</span>}
-            <small class="dim">{f.more ?? "\u00a0"}</small>
-          </li>
-        ))}
-      </ul>
+      <FigureRow figures={figures} />
       <p class="dim">
         {t("queue.since", { sent: q.sent, completed: q.completed, cancelled: q.cancelled, expired: q.expired, duplicate: q.duplicate })}
         {q.bytes > 0 && " · " + bytes(t.lang, q.bytes)}

@@ -178,3 +178,20 @@ export function Dialog({ title, close, children, wide }: { title: string; close:
     </dialog>
   );
 }
+
+// Figure is one number of a row of them.
+export type Figure = { name: string; value: string; link?: string; bad?: boolean; more?: string };
+
+export function FigureRow({ figures }: { figures: Figure[] }) {
+  return (
+    <ul class="figures">
+      {figures.map((f) => (
+        <li key={f.name} class={f.bad ? "bad" : ""}>
+          <span class="dim">{f.name}</span>
+          {f.link ? <a href={f.link} class="num">{f.value}</a> : <span class="num">{f.value}</span>}
+          <small class="dim">{f.more ?? "\u00a0"}</small>
+        </li>
+      ))}
+    </ul>
+  );
+}

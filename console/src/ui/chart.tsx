@@ -47,12 +47,9 @@ export function Chart({ lines, data, label, format }: { lines: Line[]; data: (nu
     resize.observe(el);
     const theme = new MutationObserver(make);
     theme.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
-    const dark = matchMedia("(prefers-color-scheme: dark)");
-    dark.addEventListener("change", make);
     return () => {
       resize.disconnect();
       theme.disconnect();
-      dark.removeEventListener("change", make);
       plot.current?.destroy();
       plot.current = undefined;
     };

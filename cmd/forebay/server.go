@@ -202,7 +202,7 @@ func policy(q config.Queue) broker.Policy {
 	return broker.Policy{
 		Attempts: int(q.Attempts), Deliveries: int(q.Deliveries), Base: q.Backoff, Cap: q.BackoffMax, Timeout: q.Timeout,
 		DeadMost: int(q.DeadMost),
-		Keep: forebay.Retention{Finished: forebay.Keep{Age: q.KeepAge, Count: int(q.KeepCount), None: q.KeepAge == 0}},
+		Keep:     forebay.Retention{Finished: forebay.Keep{Age: q.KeepAge, Count: int(q.KeepCount), None: q.KeepAge == 0}},
 	}
 }
 

@@ -40,6 +40,9 @@ const (
 	AlertOverdue = "overdue" // it takes longer than its estimate
 	AlertGrowth  = "growth"  // the dead letters of a queue grow
 	AlertDropped = "dropped" // dead letters left by a bound
+
+	AlertRule     = "rule"     // a rule fires; Name is its name
+	AlertResolved = "resolved" // it fires no more
 )
 
 // Alerts of a group (reason, queue, kind, code and owner) go out one at once, then

@@ -146,6 +146,19 @@ func (b *Broker) tellDeaths(ctx context.Context, now time.Time) {
 	_ = b.raise(ctx, raised)
 }
 
+// Tell alerts of what nobody here has found out. Within a minute a second one with the
+// same key is told once only, over all servers that share the engine.
+func (b *Broker) Tell(ctx context.Context, key string, al Alert) error {
+	if b.alertQueue == "" {
+		return nil
+	}
+	results, err := b.Send(ctx, []forebay.Message{b.alertMessage(key, al)})
+	if err != nil {
+		return err
+	}
+	return results[0].Err
+}
+
 // raise sends alerts that ride in no settlement, by group.
 func (b *Broker) raise(ctx context.Context, all map[string]Alert) error {
 	if len(all) == 0 {

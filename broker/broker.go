@@ -44,14 +44,16 @@ type Broker struct {
 	now    func() time.Time
 	rand   func() float64
 
-	draining atomic.Bool
-	meters   sync.Map // queue name → *meter
+	draining  atomic.Bool
+	meters    sync.Map // queue name → *meter
+	replayers sync.Map // replayed → Replayer
 
 	effects    effects
 	alertQueue string
 	alerts     alerts
 	dead       deadWatch
 	estimates  *estimates
+	overdue    atomic.Int64
 	watcher    *Watcher
 }
 

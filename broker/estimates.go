@@ -87,6 +87,9 @@ func (b *Broker) EstimateJob(_ context.Context, j forebay.Job) estimate.Range {
 // Coverage says how good the estimates were.
 func (b *Broker) Coverage() estimate.Coverage { return b.estimates.Coverage() }
 
+// Overdue counts the jobs that took longer than their estimate, since this broker was made.
+func (b *Broker) Overdue() int64 { return b.overdue.Load() }
+
 // chores are what has to be done now and then. What fails is tried again the next
 // time: none of it is the only place where something is known.
 func (b *Broker) chores(ctx context.Context) {
@@ -166,6 +169,7 @@ func (b *Broker) saveEstimates(ctx context.Context) {
 // worker of this process has them.
 func (b *Broker) tellLate(ctx context.Context, late []estimate.Late, now time.Time) {
 	raised := make(map[string]Alert)
+	b.overdue.Add(int64(len(late)))
 	for _, l := range late {
 		text := fmt.Sprintf("overdue: not finished after %s, and was to take %s at most",
 			now.Sub(l.Since).Round(time.Second), l.High.Round(time.Second))

@@ -13,6 +13,7 @@ package monitor
 import (
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,11 +26,14 @@ import (
 
 // Config of a monitor. The zero value works.
 type Config struct {
-	Broker  *broker.Broker   // nil: no series of queues and disk
-	Bad     *badrow.Store    // nil: no series of bad rows
-	Version string           // of the program
-	Logger  *slog.Logger     // default: nothing is logged
-	Now     func() time.Time // default time.Now
+	Broker    *broker.Broker            // nil: no series of queues and disk
+	Bad       *badrow.Store             // nil: no series of bad rows
+	Version   string                    // of the program
+	Targets   func(queue string) Target // for how many workers a queue wants; nil: the zero Target
+	Limits    Limits                    // of health
+	Producers func() map[string]int64   // how much each has sent, to tell who falls silent; nil: nobody is watched
+	Logger    *slog.Logger              // default: nothing is logged
+	Now       func() time.Time          // default time.Now
 }
 
 // Monitor is safe for concurrent use.
@@ -38,10 +42,15 @@ type Monitor struct {
 	registry *prometheus.Registry
 
 	edge   edge
-	work   work
+	work   *work
 	sink   sinks
 	accept recent // of requests that were answered with success
 	landed recent // of events, from received to written
+
+	watcher watcher
+
+	mu    sync.Mutex // guards all below
+	slots map[string][]Slots
 }
 
 // New makes a monitor with a registry of its own.
@@ -52,7 +61,14 @@ func New(cfg Config) (*Monitor, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	m := &Monitor{cfg: cfg, registry: prometheus.NewRegistry(), edge: newEdge(), work: newWork(), sink: newSinks()}
+	if cfg.Targets == nil {
+		cfg.Targets = func(string) Target { return Target{} }
+	}
+	cfg.Limits = cfg.Limits.filled()
+	m := &Monitor{
+		cfg: cfg, registry: prometheus.NewRegistry(), edge: newEdge(), work: newWork(), sink: newSinks(),
+		slots: make(map[string][]Slots),
+	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "forebay_build_info", Help: "1, with the version of the program.", ConstLabels: prometheus.Labels{"version": cfg.Version},
 	})
@@ -61,7 +77,7 @@ func New(cfg Config) (*Monitor, error) {
 		info,
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&state{cfg: cfg},
+		&state{m},
 	}
 	all = append(all, m.edge.collectors()...)
 	all = append(all, m.work.collectors()...)

@@ -18,7 +18,7 @@ const (
 
 // state asks the broker and the bad rows when somebody scrapes. It describes
 // nothing beforehand, since its labels are known only then.
-type state struct{ cfg Config }
+type state struct{ m *Monitor }
 
 // Describe makes it an unchecked collector.
 func (s *state) Describe(chan<- *prometheus.Desc) {}
@@ -28,10 +28,11 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 	defer cancel()
 	send := sender(out)
+	cfg := &s.m.cfg
 	up := func(part string, err error) {
 		send.gauge("forebay_up", "1 where the part answers.", map[bool]float64{true: 1}[err == nil], "part", part)
 	}
-	if b := s.cfg.Broker; b != nil {
+	if b := cfg.Broker; b != nil {
 		stats, err := b.Stats(ctx)
 		if up("queues", err); err == nil {
 			s.queues(send, stats)
@@ -45,8 +46,8 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 			send.gauge("forebay_disk_free_bytes", "Bytes that are free there.", float64(free))
 		}
 	}
-	if s.cfg.Bad != nil {
-		bad, err := s.cfg.Bad.Stats(ctx)
+	if cfg.Bad != nil {
+		bad, err := cfg.Bad.Stats(ctx)
 		if up("bad rows", err); err == nil {
 			send.gauge("forebay_bad_rows", "Refused events that are kept.", float64(bad.Rows))
 			send.gauge("forebay_bad_bytes", "Bytes of them.", float64(bad.Bytes))
@@ -58,31 +59,37 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 }
 
 func (s *state) queues(send sender, stats []forebay.QueueStats) {
+	b := s.m.cfg.Broker
 	slices.SortFunc(stats, func(a, b forebay.QueueStats) int { return cmp.Compare(a.Queue, b.Queue) })
 	var rest forebay.QueueStats
 	var restRate float64
 	for i, q := range stats {
 		if i < maxQueues {
-			s.queue(send, q, s.cfg.Broker.DrainRate(q.Queue))
+			s.queue(send, q, b.DrainRate(q.Queue))
+			s.scale(send, &q)
 			continue
 		}
-		restRate += s.cfg.Broker.DrainRate(q.Queue)
-		rest.Waiting += q.Waiting
-		rest.Active += q.Active
-		rest.Delayed += q.Delayed
-		rest.Dead += q.Dead
-		rest.Sent += q.Sent
-		rest.Duplicate += q.Duplicate
-		rest.Conflict += q.Conflict
-		rest.Completed += q.Completed
-		rest.Bytes += q.Bytes
-		if rest.Oldest.IsZero() || !q.Oldest.IsZero() && q.Oldest.Before(rest.Oldest) {
-			rest.Oldest = q.Oldest
-		}
+		restRate += b.DrainRate(q.Queue)
+		add(&rest, &q)
 	}
 	if len(stats) > maxQueues {
 		rest.Queue = "(" + other + ")" // no queue can have this name
 		s.queue(send, rest, restRate)
+	}
+}
+
+func add(sum, q *forebay.QueueStats) {
+	sum.Waiting += q.Waiting
+	sum.Active += q.Active
+	sum.Delayed += q.Delayed
+	sum.Dead += q.Dead
+	sum.Sent += q.Sent
+	sum.Duplicate += q.Duplicate
+	sum.Conflict += q.Conflict
+	sum.Completed += q.Completed
+	sum.Bytes += q.Bytes
+	if sum.Oldest.IsZero() || !q.Oldest.IsZero() && q.Oldest.Before(sum.Oldest) {
+		sum.Oldest = q.Oldest
 	}
 }
 
@@ -91,7 +98,7 @@ func (s *state) queue(send sender, q forebay.QueueStats, rate float64) {
 	counter := func(name, help string, n int64) { send.counter(name, help, float64(n), "queue", q.Queue) }
 	age := 0.0
 	if !q.Oldest.IsZero() {
-		age = max(0, s.cfg.Now().Sub(q.Oldest).Seconds())
+		age = max(0, s.m.cfg.Now().Sub(q.Oldest).Seconds())
 	}
 	gauge("forebay_queue_waiting", "Messages that could be handed out now.", float64(q.Waiting))
 	gauge("forebay_queue_active", "Messages that are leased.", float64(q.Active))
@@ -100,11 +107,12 @@ func (s *state) queue(send sender, q forebay.QueueStats, rate float64) {
 	gauge("forebay_queue_oldest_age_seconds", "Age of the oldest waiting message.", age)
 	gauge("forebay_queue_bytes", "Bytes of waiting, active and delayed messages, where the engine knows.", float64(q.Bytes))
 	gauge("forebay_queue_drain_rate", "Messages per second that left for good, over the last minute.", rate)
+	gauge("forebay_queue_drain_seconds", "Time until nothing waits at that rate; +Inf while something waits and nothing leaves.", drainSeconds(&q, rate))
 	counter("forebay_queue_sent_total", "Messages sent since the start, without duplicates.", q.Sent)
 	counter("forebay_queue_duplicates_total", "Messages since the start that were there already.", q.Duplicate)
 	counter("forebay_queue_conflicts_total", "Duplicates since the start with another payload.", q.Conflict)
 	counter("forebay_queue_completed_total", "Messages acked since the start.", q.Completed)
-	counter("forebay_queue_dead_dropped_total", "Dead letters that left since the start because the queue had more than its deadMost.", s.cfg.Broker.DeadDropped(q.Queue))
+	counter("forebay_queue_dead_dropped_total", "Dead letters that left since the start because the queue had more than its deadMost.", s.m.cfg.Broker.DeadDropped(q.Queue))
 
 	// The names under which dashboards of job queues know these.
 	gauge("queue_waiting", "As forebay_queue_waiting.", float64(q.Waiting))
@@ -112,6 +120,27 @@ func (s *state) queue(send sender, q forebay.QueueStats, rate float64) {
 	gauge("queue_delayed", "As forebay_queue_delayed.", float64(q.Delayed))
 	gauge("queue_completed", "As forebay_queue_completed_total.", float64(q.Completed))
 	gauge("queue_failed", "As forebay_queue_dead.", float64(q.Dead))
+}
+
+// drainSeconds is how long what waits will take at a rate.
+func drainSeconds(q *forebay.QueueStats, rate float64) float64 {
+	if q.Waiting == 0 {
+		return 0
+	}
+	return float64(q.Waiting) / rate // +Inf where nothing leaves
+}
+
+func (s *state) scale(send sender, q *forebay.QueueStats) {
+	v := s.m.scale(q)
+	gauge := func(name, help string, v float64) { send.gauge(name, help, v, "queue", q.Queue) }
+	gauge("forebay_desired_workers", "Workers that the queue wants, of all servers together, to keep its target latency.", float64(v.DesiredWorkers))
+	if v.AcceptableBacklog > 0 {
+		gauge("forebay_acceptable_backlog_per_worker", "Messages that may wait for each worker, so that the last of them begins within the target latency.", v.AcceptableBacklog)
+	}
+	if v.Slots > 0 {
+		gauge("forebay_worker_slots", "Handlers, or batches, that may run at once in this process.", float64(v.Slots))
+		gauge("forebay_worker_slots_used", "Those of them that run.", float64(v.SlotsUsed))
+	}
 }
 
 // sender writes series whose labels come in pairs of name and value.

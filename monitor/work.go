@@ -1,12 +1,12 @@
 package monitor
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/sink"
 	"github.com/forebayhq/forebay/worker"
 )
 
@@ -20,6 +20,11 @@ type failure struct {
 	code  string
 }
 
+type receipt struct {
+	queue  string
+	result string // messages, or empty
+}
+
 // work is what is counted of package worker.
 type work struct {
 	endings  *counters[ending]
@@ -27,14 +32,29 @@ type work struct {
 	lost     *counters[string]
 	unstored *counters[string]
 	behind   *counters[string]
-	wait     prometheus.Histogram
-	run      prometheus.Histogram
+	receives *counters[receipt]
+	wait     *seconds
+	run      *seconds
+	whole    *seconds
 	batch    prometheus.Histogram
+
+	queues family[string, *queueWork]
 }
 
-func newWork() work {
-	queue := func(q string) []string { return []string{q} }
-	return work{
+// queueWork is what is remembered of one queue beyond its series.
+type queueWork struct {
+	mean      mean
+	failed    span         // of the attempts that ended, those that did not end well
+	batched   atomic.Bool  // its messages are handled many at once
+	unhandled atomic.Int64 // when a message last met no handler, in Unix nanoseconds; 0: never
+}
+
+// noHandler is the code of a message whose kind has no handler (task.CodeNoHandler).
+const noHandler = "no_handler"
+
+func newWork() *work {
+	queue := byQueue
+	w := &work{
 		endings: newCounters("forebay_worker_deliveries_total", "Deliveries settled, by verdict.",
 			[]string{"queue", "verdict"}, func(e ending) []string { return []string{e.queue, e.verdict} }, ending{other, other}),
 		failures: newCounters("forebay_worker_failures_total", "Failed attempts, by the code of their cause.",
@@ -45,91 +65,71 @@ func newWork() work {
 			[]string{"queue"}, queue, other),
 		behind: newCounters("forebay_worker_left_behind_total", "Handlers that did not return when their job was ended; each holds its slot until it does.",
 			[]string{"queue"}, queue, other),
-		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "forebay_worker_wait_seconds", Help: "Time from the sending of a message to its handler.", Buckets: buckets(),
-		}),
-		run: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "forebay_worker_run_seconds", Help: "Time that a handler took for a message, or for its whole batch.", Buckets: buckets(),
-		}),
+		receives: newCounters("forebay_worker_receives_total", "Receives answered: with messages, or empty when their wait ran out.",
+			[]string{"queue", "result"}, func(r receipt) []string { return []string{r.queue, r.result} }, receipt{other, other}),
+		wait:  newSeconds("forebay_worker_wait_seconds", "Time from the sending of a message to its handler."),
+		run:   newSeconds("forebay_worker_run_seconds", "Time that a handler took for a message, or for its whole batch."),
+		whole: newSeconds("forebay_worker_end_to_end_seconds", "Time from the sending of a message, or from when it was due, to its end: acked or dead."),
 		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "forebay_worker_batch_messages", Help: "Messages of a batch.", Buckets: prometheus.ExponentialBuckets(1, 4, 8),
 		}),
 	}
+	w.queues.make = func(...string) *queueWork { return new(queueWork) }
+	w.queues.labels, w.queues.rest, w.queues.most = queue, other, maxSeries
+	w.queues.known.Store(&map[string]*queueWork{})
+	return w
 }
 
 func (w *work) collectors() []prometheus.Collector {
-	return []prometheus.Collector{w.endings.vec, w.failures.vec, w.lost.vec, w.unstored.vec, w.behind.vec, w.wait, w.run, w.batch}
+	return []prometheus.Collector{w.endings.vec, w.failures.vec, w.lost.vec, w.unstored.vec, w.behind.vec, w.receives.vec, w.wait.vec, w.run.vec, w.whole.vec, w.batch}
 }
 
 // Worker is told what workers do, of any queue.
 func (m *Monitor) Worker() worker.Observe {
-	w := &m.work
+	w := m.work
 	return worker.Observe{
-		Settled: func(o worker.Outcome) {
-			queue := o.Delivery.Queue
-			w.endings.add(ending{queue, o.Verdict.String()}, 1)
-			if o.Verdict == forebay.Retry || o.Verdict == forebay.Dead {
-				w.failures.add(failure{queue, o.Cause.Code}, 1)
-			}
-			if o.Started {
-				w.wait.Observe(o.Wait.Seconds())
-				w.run.Observe(o.Run.Seconds())
-			}
-		},
+		Settled:      m.settled,
 		LeaseLost:    func(d forebay.Delivery) { w.lost.add(d.Queue, 1) },
 		SettleFailed: func(d forebay.Delivery, _ error) { w.unstored.add(d.Queue, 1) },
 		LeftBehind:   func(d forebay.Delivery, _ error) { w.behind.add(d.Queue, 1) },
 		Batch:        func(size, _ int, _ time.Duration) { w.batch.Observe(float64(size)) },
+		Received: func(queue string, n int) {
+			w.receives.add(receipt{queue, map[bool]string{true: "empty", false: "messages"}[n == 0]}, 1)
+		},
 	}
 }
 
-// sinks is what is counted of package sink.
-type sinks struct {
-	rows    *counters[string]
-	batch   prometheus.Histogram
-	seconds prometheus.Histogram
-	latency prometheus.Histogram
-	paused  prometheus.Gauge
-}
-
-func newSinks() sinks {
-	return sinks{
-		rows: newCounters("forebay_sink_rows_total", "Rows that a sink was given: written, duplicate, refused, or left to a later batch.",
-			[]string{"result"}, func(r string) []string { return []string{r} }, other),
-		batch: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "forebay_sink_batch_rows", Help: "Rows of a batch.", Buckets: prometheus.ExponentialBuckets(1, 4, 8),
-		}),
-		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "forebay_sink_batch_seconds", Help: "Time to write a batch, pauses included.", Buckets: buckets(),
-		}),
-		latency: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "forebay_event_latency_seconds", Help: "Time from the receipt of an event to its row in the database.", Buckets: buckets(),
-		}),
-		paused: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "forebay_sink_paused", Help: "1 while the sink waits for its database.",
-		}),
+func (m *Monitor) settled(o worker.Outcome) {
+	w, queue := m.work, o.Delivery.Queue
+	w.endings.add(ending{queue, o.Verdict.String()}, 1)
+	q, now, failed := w.queues.of(queue), m.cfg.Now(), o.Verdict == forebay.Retry || o.Verdict == forebay.Dead
+	if failed {
+		w.failures.add(failure{queue, o.Cause.Code}, 1)
+		if o.Cause.Code == noHandler {
+			q.unhandled.Store(now.UnixNano())
+		}
 	}
-}
-
-func (s *sinks) collectors() []prometheus.Collector {
-	return []prometheus.Collector{s.rows.vec, s.batch, s.seconds, s.latency, s.paused}
-}
-
-// Batch is told each batch that a sink has handled (sink.Config.Observe).
-func (m *Monitor) Batch(b sink.Batch) {
-	s, now := &m.sink, m.cfg.Now()
-	s.batch.Observe(float64(b.Rows))
-	s.seconds.Observe(b.Took.Seconds())
-	for result, n := range map[string]int{"written": b.Written, "duplicate": b.Duplicates, "refused": b.Refused, "left": b.Left} {
-		s.rows.add(result, float64(n))
+	switch {
+	case failed:
+		q.failed.add(now, 1)
+	case o.Verdict == forebay.Ack:
+		q.failed.add(now, 0)
 	}
-	for _, d := range b.Latency {
-		s.latency.Observe(d.Seconds())
-		m.landed.add(now, d)
+	if o.Started {
+		w.wait.of(queue).Observe(o.Wait.Seconds())
+		w.run.of(queue).Observe(o.Run.Seconds())
+		if o.Batch > 1 {
+			q.batched.Store(true)
+		}
+		q.mean.add(now, int64(o.Run)/int64(max(1, o.Batch)))
 	}
-}
-
-// SinkState is told when a sink pauses and goes on (sink.Config.OnState).
-func (m *Monitor) SinkState(s sink.State) {
-	m.sink.paused.Set(map[bool]float64{true: 1}[s.Paused])
+	if o.Verdict == forebay.Ack || o.Verdict == forebay.Dead {
+		from := o.Delivery.SentAt
+		if o.Delivery.NotBefore.After(from) {
+			from = o.Delivery.NotBefore
+		}
+		if !from.IsZero() {
+			w.whole.of(queue).Observe(max(0, now.Sub(from).Seconds()))
+		}
+	}
 }

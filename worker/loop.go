@@ -50,7 +50,7 @@ type received struct {
 func newLoop(w *Worker, ctx context.Context) *loop {
 	l := &loop{
 		w:        w,
-		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, health: health{log: w.log, what: "receiving"}},
+		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, observe: w.cfg.Observe.Received, health: health{log: w.log, what: "receiving"}},
 		got:      make(chan received, 1),
 		done:     make(chan result, w.cfg.Concurrency),
 		overdue:  make(chan *work),
@@ -165,6 +165,7 @@ func (l *loop) begin() {
 		}
 		l.limit(k)
 		l.running[k] = struct{}{}
+		l.w.busy.Store(int64(len(l.running)))
 		go l.call(k)
 	}
 }
@@ -190,6 +191,7 @@ func (l *loop) call(k *work) {
 func (l *loop) finish(r result) {
 	k := r.work
 	delete(l.running, k)
+	l.w.busy.Store(int64(len(l.running)))
 	k.clock.stop()
 	k.cancel(nil)
 	if observe := l.w.cfg.Observe.Batch; observe != nil && l.w.cfg.Batch != nil && len(k.items) > 0 {
@@ -229,7 +231,7 @@ func (l *loop) settled(k *work, r result) []ending {
 		it.again = s.Verdict == forebay.Retry || s.Verdict == forebay.Release || it.lost.Load()
 		endings = append(endings, ending{it: it, s: s, outcome: Outcome{
 			Delivery: it.d, Verdict: s.Verdict, Cause: s.Cause, Started: true, Began: k.began,
-			Wait: waited(&it.d, k.began), Run: r.run,
+			Wait: waited(&it.d, k.began), Run: r.run, Batch: len(k.items),
 		}})
 	}
 	return endings

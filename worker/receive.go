@@ -12,10 +12,11 @@ import (
 
 // receiver takes messages, through failures. One receive at a time.
 type receiver struct {
-	b      *broker.Broker
-	queue  string
-	lease  time.Duration
-	health health
+	b       *broker.Broker
+	queue   string
+	lease   time.Duration
+	observe func(queue string, n int) // nil: nobody is told
+	health  health
 }
 
 // receive waits until it has messages, ctx ends, or an error cannot heal.
@@ -45,7 +46,11 @@ func (r *receiver) receive(ctx context.Context, most int) ([]forebay.Delivery, e
 func (r *receiver) once(ctx context.Context, most int) ([]forebay.Delivery, error) {
 	ctx, cancel := context.WithTimeout(ctx, receiveWait+receiveSlack)
 	defer cancel()
-	return r.b.Receive(ctx, engine.Receive{Queue: r.queue, Max: most, Wait: receiveWait, Lease: r.lease})
+	ds, err := r.b.Receive(ctx, engine.Receive{Queue: r.queue, Max: most, Wait: receiveWait, Lease: r.lease})
+	if err == nil && r.observe != nil {
+		r.observe(r.queue, len(ds))
+	}
+	return ds, err
 }
 
 // hopeless errors stay however often the call is repeated.

@@ -110,6 +110,7 @@ type Observe struct {
 	SettleFailed func(d forebay.Delivery, err error)      // it comes again when its lease ends
 	LeftBehind   func(d forebay.Delivery, cause error)    // its job was ended, and its handler did not return
 	Batch        func(size, bytes int, run time.Duration) // a batch handler has returned
+	Received     func(queue string, n int)                // a receive was answered; 0: its wait ran out
 }
 
 // Outcome of one delivery.
@@ -121,6 +122,7 @@ type Outcome struct {
 	Began    time.Time     // when; zero: none did
 	Wait     time.Duration // from the sending, or the message's NotBefore, to the handler
 	Run      time.Duration // of the handler, or of its whole batch
+	Batch    int           // how many shared that handler's call; 0: no handler saw it
 }
 
 const (
@@ -139,6 +141,7 @@ type Worker struct {
 	started atomic.Bool
 	abort   chan struct{}
 	once    sync.Once // closes abort
+	busy    atomic.Int64
 }
 
 // New makes a worker. Every problem of cfg is reported at once.
@@ -227,3 +230,6 @@ func (w *Worker) Run(ctx context.Context) error {
 // Abort makes Run end soon: it skips to step 2 of its drain. It may be called at
 // any time and more than once, and does not wait.
 func (w *Worker) Abort() { w.once.Do(func() { close(w.abort) }) }
+
+// Slots tells how many handlers, or batches, run now, and how many may at once.
+func (w *Worker) Slots() (busy, all int) { return int(w.busy.Load()), w.cfg.Concurrency }

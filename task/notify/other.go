@@ -130,11 +130,14 @@ func (n *Notify) sendAlert(ctx context.Context, j *worker.Job, a broker.Alert) (
 	if ofQueue {
 		title, times = fmt.Sprintf("%s: dead letters of %s", a.Reason, a.Queue), fmt.Sprintf(" (%d)", a.Count)
 	}
+	if a.Reason == broker.AlertRule || a.Reason == broker.AlertResolved {
+		ofQueue, title, times = true, fmt.Sprintf("%s: %s", a.Reason, a.Name), ""
+	}
 	if title = clean(title); a.Count > 1 {
 		title += times
 	}
-	if a.Queue == "" || a.ID == "" && !ofQueue {
-		return nil, task.BadData("id", "an alert needs a queue, and but for growth and dropped the id of a job")
+	if a.ID == "" && !ofQueue || a.Queue == "" && times != "" {
+		return nil, task.BadData("id", "an alert needs a queue, and the id of a job; of growth and dropped only the queue, of rules neither")
 	}
 	var failed []error
 	try := func(what string, err error) {

@@ -3,9 +3,10 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -31,7 +32,7 @@ type Request struct {
 	Selection
 	Into   string `json:"into"`
 	Name   string `json:"name,omitempty"`   // of the queue or projection
-	Rate   int    `json:"rate,omitempty"`   // messages a second at most; 0: half of what the target takes
+	Rate   int    `json:"rate,omitempty"`   // messages a second at most; 0: what the target takes beside live work
 	DryRun bool   `json:"dryRun,omitempty"` // count only
 }
 
@@ -47,10 +48,9 @@ type Outcome struct {
 }
 
 const (
-	replayBatch = 500
+	replayBatch = 1000
 	maxRate     = 1_000_000
-	patience    = 10 * time.Second // a batch that the target does not take is tried again after, at first
-	restMost    = time.Second      // after one batch, where no rate is said
+	patience    = 10 * time.Second // a batch that the target does not take is tried again after an eighth of it, at first
 )
 
 // Check finds the first thing that is wrong with a request.
@@ -71,7 +71,7 @@ func (r *Request) Check() error {
 	case r.Into == IntoProjection && r.Name == "":
 		return bad("name", "name the projection")
 	case r.Rate < 0 || r.Rate > maxRate:
-		return bad("rate", "the rate is %d; 1 to %d a second are allowed, or 0 for half of what the target takes", r.Rate, maxRate)
+		return bad("rate", "the rate is %d; 1 to %d a second are allowed, or 0 for what the target takes beside live work", r.Rate, maxRate)
 	case !r.To.IsZero() && !r.From.IsZero() && !r.From.Before(r.To):
 		return bad("to", "it ends at %s, before it begins", r.To.Format(time.RFC3339))
 	}
@@ -98,25 +98,18 @@ type Replayer struct {
 	Log       Log
 	Documents Documents
 	Target    func(r Request) (Target, error) // finds where it goes; its error ends the job for good
+
+	Live func(ctx context.Context) (Live, error) // beside a replay into the sink; nil: some is taken to be there always
 }
 
 var _ worker.JobHandler = (*Replayer)(nil)
 
-// place is how far a replay is.
-type place struct {
-	Epoch string  `json:"epoch"`
-	After int64   `json:"after"`
-	First int64   `json:"first"`
-	End   int64   `json:"end"` // what was sent later is not of it
-	Done  Outcome `json:"done"`
-}
+// noteEvery is how often a replay's place is kept and its progress told: both are writes
+// beside the live ones. What came after the last place is done again after a crash.
+const noteEvery = 500 * time.Millisecond
 
-const (
-	collection = "replay"
-	placeKept  = 30 * 24 * time.Hour
-)
-
-// HandleJob replays from where an earlier attempt has come to.
+// HandleJob replays from where an earlier attempt has come to. A server that stops need
+// not wait for it: it gives up what it is at, which is done again.
 func (r *Replayer) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error) {
 	var req Request
 	if err := json.Unmarshal(j.Payload, &req); err != nil {
@@ -125,176 +118,119 @@ func (r *Replayer) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error)
 	if err := req.Check(); err != nil {
 		return nil, forebay.Permanent(err)
 	}
-	var target Target
+	run := running{Replayer: r, job: j, req: &req, pace: pacer{rate: req.Rate}}
 	if !req.DryRun {
 		var err error
-		if target, err = r.Target(req); err != nil {
+		if run.target, err = r.Target(req); err != nil {
 			return nil, forebay.Permanent(err)
 		}
 	}
-	p, err := r.begin(ctx, j.ID, req.Queue)
-	if err != nil {
+	if req.Into == IntoSink {
+		run.pace.live = r.Live
+	}
+	if err := r.begin(ctx, j.ID, &req, &run.at); err != nil {
 		return nil, err
 	}
-	pace := pacer{rate: req.Rate}
-	for p.After < p.End {
-		entries, more, err := r.next(ctx, &req, &p)
+	working, stop := untilDraining(ctx)
+	defer stop()
+	if err := run.all(working); err != nil {
+		if ctx.Err() != nil { // another may have the job, or nobody wants it any more
+			return nil, context.Cause(ctx)
+		}
+		if cause := context.Cause(working); cause != nil {
+			err = cause
+		}
+		return nil, errors.Join(err, r.keep(ctx, j.ID, &run.at))
+	}
+	run.at.Done.DryRun = req.DryRun
+	return json.Marshal(run.at.Done)
+}
+
+// untilDraining gives a context that ends as soon as the worker drains.
+func untilDraining(ctx context.Context) (working context.Context, stop func()) {
+	working, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-forebay.Draining(ctx):
+			cancel(forebay.ErrDraining)
+		case <-working.Done():
+		}
+	})
+	return working, func() {
+		cancel(nil)
+		watching.Wait()
+	}
+}
+
+// running is one attempt of a replay.
+type running struct {
+	*Replayer
+	job    *worker.Job
+	req    *Request
+	target Target // nil: count only
+	pace   pacer
+	at     place
+	noted  time.Time
+}
+
+// all does what is left.
+func (r *running) all(ctx context.Context) error {
+	for r.at.After < r.at.End {
+		from := r.at
+		entries, more, err := r.next(ctx, r.req, &r.at, r.pace.batch())
+		if err == nil && r.target != nil && len(entries) > 0 {
+			r.pace.begin()
+			err = r.write(ctx, entries)
+		}
 		if err != nil {
-			return nil, err
+			r.at = from
+			return err
 		}
-		if target != nil && len(entries) > 0 {
-			pace.begin()
-			if err := r.write(ctx, j, target, entries, &p); err != nil {
-				return nil, err
-			}
-		}
-		p.Done.count(entries)
+		r.at.Done.count(entries)
 		if !more {
-			p.After = p.End
+			r.at.After = r.at.End
 		}
-		if err := r.keep(ctx, j.ID, &p); err != nil {
-			return nil, err
+		if err := r.note(ctx); err != nil {
+			return err
 		}
-		j.Progress("replay", p.percent(), fmt.Sprintf("%d messages", p.Done.Messages))
-		if target != nil {
-			if err := pace.rest(ctx, len(entries)); err != nil {
-				return nil, err
+		if r.target != nil && r.at.After < r.at.End {
+			if err := r.pace.rest(ctx, len(entries)); err != nil {
+				return err
 			}
 		}
 	}
-	p.Done.DryRun = req.DryRun
-	return json.Marshal(p.Done)
+	return nil
 }
 
-// begin takes up the place of an earlier attempt, or begins at the start.
-func (r *Replayer) begin(ctx context.Context, id, queue string) (p place, err error) {
-	d, err := r.Documents.Document(ctx, collection, id)
-	switch {
-	case err == nil:
-		err = json.Unmarshal(d.Value, &p)
-		return p, err
-	case forebay.CodeOf(err) != forebay.CodeNotFound:
-		return p, err
+// note keeps the place and tells the progress now and then, and at the end.
+func (r *running) note(ctx context.Context) error {
+	now := time.Now()
+	if r.at.After < r.at.End && now.Sub(r.noted) < noteEvery {
+		return nil
 	}
-	newest, err := r.Log.ReadLog(ctx, engine.LogQuery{Queue: queue, After: -1})
-	if forebay.CodeOf(err) == forebay.CodeUnsupported {
-		return p, forebay.Permanent(err)
-	}
-	if err != nil {
-		return p, err
-	}
-	p = place{Epoch: newest.Epoch, After: newest.Oldest, First: newest.Oldest, End: newest.Next}
-	return p, nil
-}
-
-// next reads what comes, and moves the place on.
-func (r *Replayer) next(ctx context.Context, req *Request, p *place) (entries []engine.LogEntry, more bool, err error) {
-	page, err := Read(ctx, r.Log, req.Selection, p.After, replayBatch)
-	if err != nil {
-		return nil, false, err
-	}
-	if page.Epoch != p.Epoch {
-		return nil, false, forebay.Permanent(forebay.Errorf(forebay.CodeConflict, "", "the store is another one than when the replay began"))
-	}
-	if page.Oldest > p.After { // retention was faster: what lies between is gone, and that is said
-		p.Done.Gone, p.Done.Reason = true, "part of what was meant has left the log before it was read"
-	}
-	for _, e := range page.Entries {
-		if e.Seq <= p.End {
-			entries = append(entries, e)
-		}
-	}
-	if page.More && page.Next == p.After {
-		return nil, false, forebay.Errorf(forebay.CodeInternal, "", "the log says that there is more after %d, and does not give it", p.After)
-	}
-	p.After = page.Next
-	return entries, page.More && page.Next < p.End, nil
+	r.noted = now
+	r.job.Progress("replay", r.at.percent(), fmt.Sprintf("%d messages", r.at.Done.Messages))
+	return r.keep(ctx, r.job.ID, &r.at)
 }
 
 // write gives a batch to the target until it takes it.
-func (r *Replayer) write(ctx context.Context, j *worker.Job, target Target, entries []engine.LogEntry, p *place) error {
+func (r *running) write(ctx context.Context, entries []engine.LogEntry) error {
 	for wait := patience / 8; ; wait = min(2*wait, 30*patience) {
-		refused, reason, err := target.Write(ctx, j.ID, entries)
+		refused, reason, err := r.target.Write(ctx, r.job.ID, entries)
 		if err == nil {
-			p.Done.Refused += int64(refused)
+			r.at.Done.Refused += int64(refused)
 			if reason != nil {
-				p.Done.Reason = reason.Error()
+				r.at.Done.Reason = reason.Error()
 			}
 			return nil
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		j.Logf("a batch was not taken and is tried again: %v", err)
+		r.job.Logf("a batch was not taken and is tried again: %v", err)
 		if err := sleep(ctx, wait); err != nil {
 			return err
 		}
-	}
-}
-
-func (r *Replayer) keep(ctx context.Context, id string, p *place) error {
-	value, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	_, err = r.Documents.PutDocument(ctx, engine.Document{
-		Collection: collection, Key: id, Rev: engine.AnyRev, Value: value, Expires: time.Now().Add(placeKept),
-	})
-	return err
-}
-
-func (o *Outcome) count(entries []engine.LogEntry) {
-	if len(entries) == 0 {
-		return
-	}
-	if o.Messages += int64(len(entries)); o.First.IsZero() {
-		o.First = entries[0].SentAt
-	}
-	o.Last = entries[len(entries)-1].SentAt
-}
-
-func (p *place) percent() float64 {
-	if p.End <= p.First {
-		return 100
-	}
-	return math.Round(1000*float64(min(p.After, p.End)-p.First)/float64(p.End-p.First)) / 10
-}
-
-// pacer keeps a replay to its rate. Without one it rests as long as it works, so that
-// live work has the target for itself half of the time.
-type pacer struct {
-	rate  int
-	start time.Time
-	due   time.Time
-}
-
-func (p *pacer) begin() { p.start = time.Now() }
-
-func (p *pacer) rest(ctx context.Context, n int) error {
-	if n == 0 {
-		return ctx.Err()
-	}
-	now := time.Now()
-	if p.rate == 0 {
-		return sleep(ctx, min(now.Sub(p.start), restMost))
-	}
-	if p.due.Before(p.start) { // it was slower than its rate: nothing is made up for
-		p.due = p.start
-	}
-	p.due = p.due.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
-	return sleep(ctx, p.due.Sub(now))
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

@@ -98,7 +98,7 @@ type Batch struct {
 	Refused    int             // undecodable, or refused by the database
 	Left       int             // not tried to the end, since the context ended
 	Took       time.Duration   // pauses included
-	Latency    []time.Duration // from received to written, of each row in the table
+	Latency    []time.Duration // from received to written, of each row in the table; none of Again
 }
 
 // Writer is the batch handler of a sink. It may handle several batches at once.
@@ -158,6 +158,16 @@ func (w *Writer) State() State { return w.gate.current() }
 // HandleBatch writes the events of a batch. An error stands at the index of each
 // delivery that is not in the table; a nil slice means that all are.
 func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error {
+	return w.handle(ctx, ds, true)
+}
+
+// Again is HandleBatch for what is written from the history. How long ago that was
+// received says nothing of the sink: its Batch has no Latency.
+func (w *Writer) Again(ctx context.Context, ds []forebay.Delivery) []error {
+	return w.handle(ctx, ds, false)
+}
+
+func (w *Writer) handle(ctx context.Context, ds []forebay.Delivery, live bool) []error {
 	start := w.cfg.Now()
 	errs := make([]error, len(ds))
 	ws := w.borrow()
@@ -166,6 +176,7 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 	events, index := ws.events, ws.index
 	results, written := w.write(ctx, events)
 	b := Batch{Rows: len(ds), Written: written, Refused: len(ds) - len(events)}
+	there := 0
 	end := w.cfg.Now()
 	explaining, cancel := context.WithTimeout(ctx, explainTimeout)
 	defer cancel()
@@ -173,7 +184,10 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 		var refused *Refused
 		switch {
 		case err == nil:
-			ws.latency = append(ws.latency, max(0, end.Sub(events[i].ReceivedAt)))
+			there++
+			if live {
+				ws.latency = append(ws.latency, max(0, end.Sub(events[i].ReceivedAt)))
+			}
 		case errors.As(err, &refused):
 			b.Refused++
 			errs[index[i]] = w.explain(explaining, &events[i], refused)
@@ -183,7 +197,7 @@ func (w *Writer) HandleBatch(ctx context.Context, ds []forebay.Delivery) []error
 		}
 	}
 	b.Latency = ws.latency
-	b.Duplicates = len(b.Latency) - written
+	b.Duplicates = there - written
 	b.Took = end.Sub(start)
 	if w.cfg.Observe != nil {
 		w.cfg.Observe(b)

@@ -32,6 +32,7 @@ import (
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/runner"
+	"github.com/forebayhq/forebay/history"
 	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
@@ -71,12 +72,16 @@ type Config struct {
 	Monitor *monitor.Monitor // for /metrics and the overview; nil: neither has it
 	Streams *stream.Streams  // of jobs; nil: they cannot be streamed here
 
-	Schedules  *schedule.Scheduler        // nil: there are none here
-	Flows      *runner.Runner             // nil: there are none here
-	Known      flow.Known                 // what files of flows are compared with
-	Redrivers  map[string]engine.Redriver // of queues whose dead letters another store keeps; by queue
-	AccessKeys AccessKeys                 // of SQS clients; nil: there are none here
-	Workers    []Worker                   // of this process
+	Schedules  *schedule.Scheduler         // nil: there are none here
+	Flows      *runner.Runner              // nil: there are none here
+	Known      flow.Known                  // what files of flows are compared with
+	Redrivers  map[string]engine.Redriver  // of queues whose dead letters another store keeps; by queue
+	AccessKeys AccessKeys                  // of SQS clients; nil: there are none here
+	Workers    []Worker                    // of this process
+	Alerts     Alerts                      // nil: there are no rules here
+	Audit      Auditor                     // nil: nobody notes who changes what
+	Queues     []string                    // that the settings name; those that have had a message are known anyway
+	Replayable func(history.Request) error // tells where history cannot be replayed into here; nil: nothing is refused
 
 	Receipts *Receipts // as others of this process give them out too; nil: its own
 
@@ -199,6 +204,9 @@ func (a *API) routes() ([]byte, error) {
 	a.historyRoutes(h)
 	a.sessionDocs(h)
 	a.workerRoutes(h)
+	a.healthRoutes(h)
+	a.alertRoutes(h)
+	a.auditRoutes(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")

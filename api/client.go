@@ -221,6 +221,7 @@ func (c *Client) send(ctx context.Context, method, path string, header http.Head
 		return forebay.Errorf(forebay.CodeInvalid, op, "%w", err)
 	}
 	req.Header = header
+	req.Header.Set("User-Agent", clientAgent)
 	if c.secret != "" {
 		req.Header.Set("Authorization", "Bearer "+c.secret)
 	}

@@ -41,7 +41,8 @@ func (a *API) guard(next http.Handler) http.Handler {
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-	look, change, rule := a.Guard(lookers...)(timed), a.Guard(changers...)(timed), a.Guard(keyring.ScopeAdmin)(timed)
+	noted := a.audited(timed)
+	look, change, rule := a.Guard(lookers...)(timed), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case rules(r):
@@ -61,10 +62,10 @@ var (
 )
 
 // rules tells whether a request is for admins only: it changes who may do what, or
-// drops all there is of a queue.
+// drops all there is of a queue, or it asks who did what.
 func rules(r *http.Request) bool {
 	p := r.URL.Path
-	return r.Method != http.MethodGet && (strings.HasPrefix(p, "/api/keys") || strings.HasPrefix(p, "/api/sqs/keys") || strings.HasSuffix(p, "/purge"))
+	return p == auditPath || r.Method != http.MethodGet && (strings.HasPrefix(p, "/api/keys") || strings.HasPrefix(p, "/api/sqs/keys") || strings.HasSuffix(p, "/purge"))
 }
 
 // onlyLooks tells whether a request changes nothing.
@@ -74,14 +75,18 @@ func onlyLooks(r *http.Request) bool {
 		return true
 	}
 	switch p := r.URL.Path; p {
-	case "/api/schedules/preview", "/api/stream-tickets", flowsPath + "/validate", flowsPath + "/format", flowsPath + "/edit":
+	case "/api/schedules/preview", "/api/stream-tickets", flowsPath + "/validate", flowsPath + "/format", flowsPath + "/edit", flowsPath + "/dry-run":
 		return true
 	default:
 		return strings.HasPrefix(p, flowsPath+"/") && strings.HasSuffix(p, "/diff")
 	}
 }
 
-const thisMachine = "this machine"
+// Callers that show no key.
+const (
+	thisMachine = "this machine"
+	anyoneHere  = "anyone on this machine"
+)
 
 func (a *API) isToken(secret string) bool {
 	return a.cfg.Token != "" && subtle.ConstantTimeCompare([]byte(secret), []byte(a.cfg.Token)) == 1
@@ -191,7 +196,7 @@ func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, ref
 		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
 			"without keys, pages of other origins change nothing here")
 	}
-	return "anyone on this machine", nil
+	return anyoneHere, nil
 }
 
 func bearer(r *http.Request) (secret string, shown bool) {

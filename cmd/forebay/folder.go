@@ -16,6 +16,7 @@ const (
 	eventsFile  = "events.db"
 	badFile     = "bad.db"
 	keysFile    = "keys.json"
+	auditFile   = "audit.jsonl"
 	filesFolder = "files"
 	secretFile  = "webhook.secret"
 

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/audit"
 	"github.com/forebayhq/forebay/keyring"
 )
 
@@ -70,7 +73,20 @@ func (r localRing) AddKey(_ context.Context, k api.NewKey) (added api.AddedKey, 
 		added.Key.Key, added.Secret, err = ring.Add(keyring.Spec(k))
 		return err
 	})
+	if err == nil {
+		err = r.note("add a key", added.Key.ID, map[string]any{"name": k.Name, "scopes": added.Key.Scopes})
+	}
 	return added, err
+}
+
+// note keeps in the audit log of the folder what was done without a server.
+func (r localRing) note(action, key string, asked map[string]any) error {
+	l, err := audit.Open(filepath.Join(r.dir, auditFile), audit.Config{})
+	if err != nil {
+		return err
+	}
+	e := audit.Entry{Actor: fmt.Sprintf("user %d of this machine", os.Getuid()), Via: "cli", Action: action, Target: key, Asked: asked, Status: http.StatusOK}
+	return errors.Join(l.Add(e), l.Close())
 }
 
 func (r localRing) RevokeKey(_ context.Context, id string) (k api.Key, err error) {
@@ -78,6 +94,9 @@ func (r localRing) RevokeKey(_ context.Context, id string) (k api.Key, err error
 		k.Key, err = ring.Revoke(id)
 		return err
 	})
+	if err == nil {
+		err = r.note("revoke a key", id, nil)
+	}
 	return k, err
 }
 

@@ -33,6 +33,9 @@ type commands struct {
 	Bench   benchCmd   `cmd:"" group:"server" help:"Measure this machine."`
 	Config  configCmd  `cmd:"" group:"server" help:"Show the settings as they hold, and where each came from."`
 	Rebuild rebuildCmd `cmd:"" group:"server" help:"Make the ledger of finished jobs anew from the history."`
+	Backup  backupCmd  `cmd:"" group:"server" help:"Copy the data folder while a server works in it."`
+	Restore restoreCmd `cmd:"" group:"server" help:"Make a data folder of such a copy."`
+	Move    moveCmd    `cmd:"" group:"server" help:"Bring jobs from the data folder to Redis."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
 	Send      sendCmd      `cmd:"" group:"look" help:"Send a file of events."`
@@ -46,6 +49,9 @@ type commands struct {
 	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
 	History   historyCmd   `cmd:"" group:"look" help:"History: what happened to jobs, what was sent; list, export."`
 	Replay    replayCmd    `cmd:"" group:"look" help:"Send again what was sent, into a queue, the sink or a projection."`
+	Health    healthCmd    `cmd:"" group:"look" help:"Grade the server and its queues, with reasons."`
+	Alerts    alertsCmd    `cmd:"" group:"look" help:"Alerts: list the rules and what they fire for, mute one."`
+	Audit     auditCmd     `cmd:"" group:"look" help:"Tell who changed what."`
 	Keys      keysCmd      `cmd:"" group:"look" help:"Keys: list, add, revoke."`
 	SQS       sqsCmd       `cmd:"" name:"sqs" group:"look" help:"SQS: access keys of clients, dead letters on AWS."`
 }

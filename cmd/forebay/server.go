@@ -13,10 +13,12 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/audit"
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/ledger"
 	"github.com/forebayhq/forebay/engine/redis"
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
@@ -24,6 +26,7 @@ import (
 	"github.com/forebayhq/forebay/internal/front"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
+	"github.com/forebayhq/forebay/monitor/alert"
 	"github.com/forebayhq/forebay/worker"
 )
 
@@ -33,8 +36,10 @@ type server struct {
 	log      *slog.Logger
 	file     serverFile
 
+	sockets  map[string]net.Listener // of systemd, by name
 	listener net.Listener
 	http     *front.Front
+	leaving  leaving
 	api      *api.API
 	receipts *api.Receipts    // of pushes and of the API
 	workers  []*worker.Worker // of events and of jobs
@@ -46,12 +51,15 @@ type server struct {
 	broker *broker.Broker
 	sink   sink // nil: neither written nor looked at here
 	sqs    sqsParts
-	shared *shared       // what events go through between servers; nil: the local queue
-	redis  *redis.Engine // what jobs are on; nil: the local queue
+	shared *shared        // what events go through between servers; nil: the local queue
+	redis  *redis.Engine  // what jobs are on; nil: the local queue
+	ledger *ledger.Engine // what some queues of jobs run over; nil: none does
 
 	taskParts
 
 	monitor *monitor.Monitor
+	alerts  *alert.Alerts // nil: nobody is alerted
+	audit   *audit.Log
 
 	closers []func() error // in the order of opening
 }
@@ -80,7 +88,7 @@ func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err err
 			err = errors.Join(err, s.close())
 		}
 	}()
-	steps := []func() error{s.openPort, s.openSQSPort, s.openQueue, s.openSQSAPI, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openHTTP}
+	steps := []func() error{s.takeSockets, s.openPort, s.openSQSPort, s.openQueue, s.openSQSAPI, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openAlerts, s.openHTTP}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -94,17 +102,12 @@ func (s *server) openPort() error {
 	if err != nil {
 		return cannotStart(err)
 	}
-	s.listener, err = listen(s.settings, keys)
+	s.listener, err = s.httpListener(keys)
 	if err != nil {
 		return err
 	}
 	s.file = newServerFile(s.listener.Addr(), time.Now())
-	s.closing(func() error {
-		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
+	s.closing(func() error { return closed(s.listener.Close()) })
 	return nil
 }
 
@@ -212,6 +215,10 @@ func (s *server) openStores() (err error) {
 		return cannotStart(err)
 	}
 	s.closing(s.ring.Close)
+	if s.audit, err = audit.Open(s.path(auditFile), audit.Config{}); err != nil {
+		return cannotStart(err)
+	}
+	s.closing(s.audit.Close)
 	s.bad, err = badrow.Open(s.path(badFile), badrow.Config{
 		MaxRows:  s.settings.Bad.MaxRows,
 		MaxBytes: s.settings.Bad.MaxBytes,
@@ -222,7 +229,7 @@ func (s *server) openStores() (err error) {
 		return cannotStart(err)
 	}
 	s.closing(s.bad.Close)
-	s.monitor, err = monitor.New(monitor.Config{Broker: s.broker, Bad: s.bad, Version: built().Version, Logger: s.log.With("part", "metrics")})
+	s.monitor, err = monitor.New(s.monitorConfig())
 	if err == nil && s.shared != nil {
 		err = s.monitor.Add(sqsSeries{s.shared})
 	}
@@ -255,6 +262,7 @@ func (s *server) openWorker() (err error) {
 		Observe:      s.monitor.Worker(),
 	})
 	s.workers = append(s.workers, w)
+	s.monitor.Watch(event.Queue, w)
 	s.shown = append(s.shown, api.Worker{Queue: event.Queue, Handlers: []string{"*"}, Concurrency: s.writers(), Batch: true})
 	return err
 }
@@ -281,6 +289,10 @@ func (s *server) openHTTP() error {
 		AccessKeys: s.accessKeys(),
 		Redrivers:  s.redrivers(),
 		Workers:    s.shown,
+		Alerts:     s.alertRules(),
+		Audit:      s.audit,
+		Queues:     s.namedQueues(),
+		Replayable: s.replayable,
 		Sink:       s.finder(),
 		Checks:     s.checks(edge),
 		Token:      s.file.Token,
@@ -298,7 +310,7 @@ func (s *server) openHTTP() error {
 	}
 	s.registerConsole(mux)
 	server := &http.Server{
-		Handler:           mux,
+		Handler:           s.leaving.wrap(mux),
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
 		ReadTimeout:       ingest.ReadTimeout,
 		WriteTimeout:      ingest.WriteTimeout,
@@ -308,7 +320,7 @@ func (s *server) openHTTP() error {
 	}
 	server.RegisterOnShutdown(s.streams.Close)
 	server.RegisterOnShutdown(s.inbox.Close)
-	s.http = newFront(server, mux)
+	s.http = newFront(server, mux, s.leaving.wrap)
 	if err := s.file.write(s.settings.Data.Dir); err != nil {
 		return folderError(s.settings.Data.Dir, err)
 	}
@@ -360,6 +372,9 @@ func (s *server) checks(edge *ingest.Edge) []api.Check {
 	}
 	if s.shared != nil {
 		all = append(all, api.Check{Name: "shared queue", Run: s.shared.check, Optional: true})
+	}
+	if s.ledger != nil {
+		all = append(all, api.Check{Name: "jobs over sqs", Run: s.checkJobsQueues, Optional: true})
 	}
 	return all
 }

@@ -103,6 +103,7 @@ func (s *server) openJobWorkers() error {
 			return err
 		}
 		s.workers = append(s.workers, w)
+		s.monitor.Watch(name, w)
 		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds(), Concurrency: int(q.Concurrency)})
 	}
 	s.known = knows(queues)
@@ -131,11 +132,17 @@ func (s *server) work(ctx context.Context) error {
 	if s.settings.Server.Has(config.RoleWorker) {
 		working.Go(func() error { return s.flows.Run(ctx) })
 	}
+	if s.alerts != nil {
+		working.Go(func() error { return s.alerts.Run(ctx) })
+	}
 	for _, a := range s.adoptions() {
 		working.Go(func() error { return a.Run(ctx) })
 	}
 	if s.shared != nil {
 		working.Go(func() error { return s.shared.outbox.Run(ctx) })
+	}
+	if s.ledger != nil {
+		working.Go(func() error { return s.ledger.Run(ctx) })
 	}
 	if s.sqs.service != nil {
 		working.Go(func() error { return s.sqs.service.Run(ctx) })

@@ -17,6 +17,7 @@ func (s *Settings) finish() Problems {
 		s.Queues[name] = *one.queue
 	}
 	problems = append(problems, s.finishTasks()...)
+	problems = append(problems, s.finishRules()...)
 	problems = append(problems, s.finishSQS()...)
 	problems = append(problems, s.finishRedis()...)
 	if in := s.Ingest; in.MaxEvent > in.MaxDecoded {

@@ -19,6 +19,7 @@ var namedGroups = []*namedGroup{
 	{prefix: "queues", what: "a queue", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: queueTable},
 	{prefix: "handlers", what: "a kind of job", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: handlerTable},
 	{prefix: "reports", what: "a report", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: reportTable},
+	{prefix: "rules", what: "a rule of alerts", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: ruleTable},
 	{prefix: "sqsQueues", what: "a queue", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: sqsQueueTable},
 }
 

@@ -37,6 +37,9 @@ type Settings struct {
 
 	Redis Redis
 
+	Health Health
+	Rules  map[string]Rule // of alerts, by name
+
 	all []*setting // in the order of the documentation
 }
 
@@ -106,6 +109,9 @@ type Queue struct {
 	KeepCount   int64
 	HistoryAge  time.Duration
 	DeadMost    int64
+	SQS         string // URL of the queue of AWS over which its jobs run; empty: none
+
+	TargetLatency time.Duration
 }
 
 // DefaultQueue names the policy of queues that have none of their own.
@@ -121,7 +127,7 @@ const (
 )
 
 func newSettings() *Settings {
-	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}, SQSQueues: map[string]SQSQueue{}}
+	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}, SQSQueues: map[string]SQSQueue{}, Rules: map[string]Rule{}}
 	s.all = append(s.all, s.serverTable()...)
 	s.all = append(s.all, s.dataTable()...)
 	s.all = append(s.all, s.ingestTable()...)
@@ -131,6 +137,8 @@ func newSettings() *Settings {
 	s.all = append(s.all, s.notifyTable()...)
 	s.all = append(s.all, s.sqsTable()...)
 	s.all = append(s.all, s.redisTable()...)
+	s.all = append(s.all, s.healthTable()...)
+	s.all = append(s.all, s.ruleTables()...)
 	s.all = append(s.all, queueTable(DefaultQueue)...)
 	return s
 }
@@ -253,5 +261,9 @@ func queueTable(name string) []*setting {
 			doc: "How long messages of the queue can be read and replayed after they were settled (forebay history). 0: not at all."},
 		{key: at + "deadMost", queue: q, value: number(&q.DeadMost, 0, 0, 1_000_000_000),
 			doc: "How many dead letters of the queue are kept; beyond it the oldest leave, counted and alerted of. 0: all. It holds for queues that the settings name, not for others by queues.default."},
+		{key: at + "sqs", queue: q, value: webURL(&q.SQS),
+			doc: "The standard queue of AWS SQS over which the jobs of the queue run; their rows stay here. Empty: none. Region, endpoint and credentials are those of sqs.url; it is no setting of queues.default."},
+		{key: at + "targetLatency", queue: q, value: duration(&q.TargetLatency, 30*time.Second, 10*time.Millisecond, day),
+			doc: "How long a message may wait for its handler. How many workers the queue wants follows from it (/api/scaling, forebay_desired_workers)."},
 	}
 }

@@ -75,15 +75,18 @@ func Example(w io.Writer) error {
 
 // writeExample writes settings with hash before each value.
 func writeExample(b *strings.Builder, all []*setting, hash string) {
-	group := ""
+	group, top := "", ""
 	for _, one := range all {
 		dot := strings.LastIndexByte(one.key, '.')
 		if g := one.key[:dot]; g != group {
 			group = g
 			b.WriteString("\n")
 			for depth, part := range strings.Split(g, ".") {
-				fmt.Fprintf(b, "%s%s:\n", strings.Repeat("  ", depth), part)
+				if depth > 0 || part != top {
+					fmt.Fprintf(b, "%s%s:\n", strings.Repeat("  ", depth), part)
+				}
 			}
+			top, _, _ = strings.Cut(g, ".")
 		}
 		indent := strings.Repeat("  ", strings.Count(one.key, "."))
 		v := one.value.get()

@@ -24,6 +24,7 @@ type setting struct {
 	queue   *Queue   // set for queues.<name>.*
 	handler *Handler // handlers.<kind>.*
 	report  *Report  // reports.<name>.*
+	rule    *Rule    // rules.<name>.*
 
 	sqsQueue *SQSQueue // sqsQueues.<name>.*
 }

@@ -27,6 +27,7 @@ command -v redis-server >/dev/null || missing redis-server
 command -v node >/dev/null || missing nodejs
 command -v npm >/dev/null || missing npm
 command -v vips >/dev/null || missing libvips-tools # one of the two ways of working on pictures
+command -v promtool >/dev/null || missing prometheus # checks rules, and answers the dashboard's queries
 command -v chromium >/dev/null || missing chromium
 compgen -G '/usr/share/fonts/opentype/noto/NotoSansCJK*' >/dev/null || missing fonts-noto-cjk # pages in Chinese
 

@@ -111,6 +111,9 @@ func parseHistory(v url.Values, now time.Time) (q historyQuestion, err error) {
 			}
 		}
 	}
+	if !q.from.IsZero() && !q.to.IsZero() && !q.from.Before(q.to) {
+		return q, wrong("to", "it ends at %s, which is not after from, %s", q.to.Format(time.RFC3339), q.from.Format(time.RFC3339))
+	}
 	if text := v.Get("after"); text != "" {
 		if q.After, err = strconv.ParseInt(text, 10, 64); err != nil || q.After < 0 {
 			return q, wrong("after", "%q is no place; it is next of the page before", text)

@@ -9,6 +9,7 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/engine/sqlite"
+	"github.com/forebayhq/forebay/history"
 )
 
 func TestHistory(t *testing.T) {
@@ -49,6 +50,7 @@ func TestHistory(t *testing.T) {
 	}
 	for field, q := range map[string]api.HistoryQuery{
 		"of": {Of: "stars"}, "type": {Types: []string{"born"}}, "from": {From: "yesterday"}, "key": {Key: "k"}, "limit": {Limit: 1001},
+		"to": {From: "-1h", To: "-2h"},
 	} {
 		if _, err := s.History(t.Context(), q); forebay.CodeOf(err) != forebay.CodeInvalid || !strings.Contains(err.Error(), field) {
 			t.Errorf("%+v: %v", q, err)
@@ -81,5 +83,35 @@ func TestAllHistory(t *testing.T) {
 	}
 	if err := plain.AllHistory(t.Context(), api.HistoryQuery{From: "soon"}, nil); forebay.CodeOf(err) != forebay.CodeInvalid {
 		t.Errorf("a wrong time: %v", err)
+	}
+}
+
+// What would end a replay at once, or leave it without any effect, is told before it is a job.
+func TestReplayOfWhatIsNotThere(t *testing.T) {
+	s := startOn(t, must[*sqlite.Engine](t)(sqlite.Open(sqlite.Config{Log: sqlite.LogConfig{Age: time.Hour, Ages: map[string]time.Duration{"none": 0}}})), func(cfg *api.Config) {
+		cfg.Queues = []string{"named"}
+		cfg.Replayable = func(r history.Request) error {
+			if r.Into == history.IntoProjection {
+				return forebay.Errorf(forebay.CodeNotFound, "", "no projection %q", r.Name)
+			}
+			return nil
+		}
+	})
+	s.send(t, forebay.Message{ID: "n1", Queue: "none", Payload: []byte("{}")})
+	for want, r := range map[string]api.HistoryReplay{
+		"no projection \"orders\"": {Into: "projection", Name: "orders"},
+		"no queue \"typo\"":        {Into: "queue", Name: "typo"},
+		"no queue \"typo2\"":  {Into: "queue", Name: "named", Queue: "typo2"},
+		"keeps no log":             {Into: "sink", Queue: "none"},
+		"before it begins":         {Into: "sink", From: "-1h", To: "-2h"},
+	} {
+		if job, err := s.ReplayHistory(t.Context(), r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %+v, %v", r, job, err)
+		}
+	}
+	for _, r := range []api.HistoryReplay{{Into: "queue", Name: "named"}, {Into: "queue", Name: "none", DryRun: true}, {Into: "sink"}} {
+		if job, err := s.ReplayHistory(t.Context(), r); err != nil || job.JobID == "" {
+			t.Errorf("%+v: %+v, %v", r, job, err)
+		}
 	}
 }

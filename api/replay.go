@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -24,7 +25,7 @@ type HistoryReplay struct {
 	To     string   `json:"to,omitempty" doc:"Likewise; before it. Absent: to the newest."`
 	Into   string   `json:"into" enum:"queue,sink,projection"`
 	Name   string   `json:"name,omitempty" doc:"Of the queue (absent: the one it was sent to), or of the projection."`
-	Rate   int      `json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many a second; 0: half of what the target takes, so that live work goes first."`
+	Rate   int      `json:"rate,omitempty" minimum:"0" maximum:"1000000" doc:"At most so many a second; 0: what the target takes beside live work."`
 	DryRun bool     `json:"dryRun,omitempty" doc:"Only count what is meant."`
 }
 
@@ -67,7 +68,7 @@ func (a *API) startReplay(ctx context.Context, in HistoryReplay) (Replaying, err
 	if err := r.Check(); err != nil {
 		return Replaying{}, err
 	}
-	if _, err := history.Read(ctx, a.cfg.Broker, r.Selection, 0, 1); err != nil { // a queue without a log is told now
+	if err := a.replayable(ctx, &r); err != nil {
 		return Replaying{}, err
 	}
 	data, err := json.Marshal(r)
@@ -86,4 +87,34 @@ func (a *API) startReplay(ctx context.Context, in HistoryReplay) (Replaying, err
 	id := results[0].ID
 	a.cfg.Logger.Info("api: history is replayed", "request", string(data), "job", id, "by", caller(ctx))
 	return Replaying{JobID: id, StreamURL: jobPath + url.PathEscape(id) + streamSuffix}, nil
+}
+
+// replayable tells at once what would end a replay for good, or leave it without any
+// effect: it comes from a queue that is not there or keeps no log, or goes nowhere.
+func (a *API) replayable(ctx context.Context, r *history.Request) error {
+	stats, err := a.cfg.Broker.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	known := slices.Concat(a.cfg.Queues, []string{event.Queue})
+	for i := range stats {
+		known = append(known, stats[i].Queue)
+	}
+	absent := func(field, queue string) error {
+		e := forebay.Errorf(forebay.CodeNotFound, "", "there is no queue %q; a queue comes to be with its first message, or by being named in the settings", queue)
+		e.Field = field
+		return e
+	}
+	switch {
+	case !slices.Contains(known, r.Queue):
+		return absent("queue", r.Queue)
+	case r.Into == history.IntoQueue && r.Name != "" && !slices.Contains(known, r.Name):
+		return absent("name", r.Name)
+	case a.cfg.Replayable != nil:
+		if err := a.cfg.Replayable(*r); err != nil {
+			return err
+		}
+	}
+	_, err = history.Read(ctx, a.cfg.Broker, r.Selection, 0, 1) // a queue without a log
+	return err
 }

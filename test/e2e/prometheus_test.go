@@ -91,9 +91,14 @@ func TestDashboardAndRulesOnALivePrometheus(t *testing.T) {
 	s.start()
 	p := startPrometheus(t, s.url)
 	work := func() {
-		send(t, s.url+"/ingest/batch", `{"events":[{"eventId":"`+fmt.Sprint(time.Now().UnixNano())+`","eventType":"x","payload":{}},{"eventType":""}]}`)
-		send(t, s.url+"/api/jobs", `{"queue":"shouts","name":"shout","data":{}}`)
-		send(t, s.url+"/api/jobs", `{"queue":"shouts","name":"nobody","data":{},"attempts":1}`)
+		for path, body := range map[string]string{
+			"/ingest/batch": `[{"eventId":"` + fmt.Sprint(time.Now().UnixNano()) + `","eventType":"x","payload":{}},{"eventType":""}]`,
+			"/api/jobs":     `{"queue":"shouts","name":"` + []string{"shout", "nobody"}[time.Now().UnixNano()%2] + `","data":{}}`,
+		} {
+			if status, answer, err := post(t.Context(), s.url+path, []byte(body), http.Header{"Content-Type": {"application/json"}}); err != nil || status >= 300 {
+				t.Fatalf("%s: %d %s %v", path, status, answer, err)
+			}
+		}
 	}
 	for _, query := range boardQueries(t) {
 		if unlikely.MatchString(query) {

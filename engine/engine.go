@@ -124,6 +124,10 @@ type Receive struct {
 	Wait  time.Duration // 0: do not wait
 	Lease time.Duration // 0: forebay.DefaultLease
 
+	// Together asks for several messages of one group rather than for messages of several
+	// groups, as far as the engine finds them near each other. It may do nothing.
+	Together bool
+
 	// Kept leases outlive the engine: after a restart, also one by SIGKILL, they and
 	// their receipts are live until their time, as last extended, has come by the wall
 	// clock. The end of the machine may still end them early. If the lease cannot be

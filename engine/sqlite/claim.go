@@ -10,7 +10,7 @@ import (
 func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 	room := min(w.max, q.allowance(l, t.now))
 	l.leaseID++ // also when it stays empty: groups remember who took from them
-	c := claim{l: l, t: t, q: q, max: room, ls: &lease{q: q, id: l.leaseID, start: l.opening, kept: w.kept, until: t.now + int64(w.lease)}}
+	c := claim{l: l, t: t, q: q, max: room, whole: w.together, ahead: aheadAtMost, ls: &lease{q: q, id: l.leaseID, start: l.opening, kept: w.kept, until: t.now + int64(w.lease)}}
 	var failure error // none if it took anything: the next claim meets it again
 	for failure == nil && c.room() && c.passed < passAtOnce && q.turn != nil {
 		failure = c.give(q.turn)
@@ -36,6 +36,8 @@ type claim struct {
 	bytes  int
 	passed int      // messages that had to be left, since others hold their group or key
 	groups []*group // of which this claim took messages
+	whole  bool     // take several of a group, where they are near
+	ahead  int      // so many messages may still be looked at for that
 }
 
 // give takes one message of the tenant whose turn it is, if it has one, and gives
@@ -93,10 +95,14 @@ func (c *claim) next(tn *tenant) (ok bool, err error) {
 	}
 	switch {
 	case from != nil:
+		had := len(c.ls.items)
 		if err := c.fromLane(blk, idx); err != nil {
 			return false, err
 		}
 		from.head++
+		if c.whole && len(c.ls.items) > had {
+			return true, c.together(from, c.ls.items[had].group)
+		}
 		return true, nil
 	case len(tn.ready) == 0:
 		return false, nil

@@ -17,6 +17,7 @@ type lane struct {
 	last   int64 // key of the last block that was in the window
 	tail   int64 // key of the newest block
 	nextAt int64 // nothing beyond last was sent before; 0: nothing is known
+	gaps   bool  // what lies in window was taken in part, out of the order of the cursor
 	rested int64 // key of the block that head belongs to while it is out of the window
 }
 
@@ -50,7 +51,7 @@ func (tn *tenant) rest(l *loop) {
 		return
 	}
 	for _, n := range tn.lanes {
-		if n == nil || len(n.window) == 0 {
+		if n == nil || len(n.window) == 0 || n.gaps {
 			continue
 		}
 		n.rested, n.nextAt = n.window[0].key, n.window[0].sentAt
@@ -93,6 +94,7 @@ func (n *lane) inWindow() bool {
 func (n *lane) peek(l *loop) (*block, int, error) {
 	for {
 		if len(n.window) == 0 {
+			n.gaps = false
 			if n.last >= n.tail {
 				return nil, 0, nil
 			}

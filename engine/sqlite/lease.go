@@ -185,6 +185,9 @@ func (l *loop) end(ls *lease, it *item, back *ref, now int64) {
 	case back != nil:
 		q.returned(l, back, now)
 	}
+	if back == nil {
+		q.left(&it.ref)
+	}
 	if g != nil {
 		g.check(l, q, now)
 	}

@@ -25,6 +25,7 @@ type queue struct {
 	bucket    bucket
 	drainedAt int64 // limit keys that are not known count as used up at this time
 	keys      map[uint64]*limitKey
+	crowd     crowd // of messages that are no jobs
 	wakeup    timer // when the rate allows the next
 
 	total, active, delayed, dead, bytes  int64

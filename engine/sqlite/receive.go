@@ -25,6 +25,8 @@ type receive struct {
 	stays bool // waits when there is nothing
 	done  chan error
 
+	together bool
+
 	ls    *lease
 	taken []taken
 }
@@ -60,7 +62,7 @@ func (e *Engine) Receive(ctx context.Context, r engine.Receive) ([]forebay.Deliv
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	w := &receive{name: r.Queue, max: r.Max, lease: r.Lease, kept: r.Kept, stays: r.Wait > 0, done: make(chan error, 1)}
+	w := &receive{name: r.Queue, max: r.Max, lease: r.Lease, kept: r.Kept, together: r.Together, stays: r.Wait > 0, done: make(chan error, 1)}
 	e.requests <- w // the loop always takes it
 	if err := e.await(ctx, w, r.Wait); err != nil {
 		return nil, err

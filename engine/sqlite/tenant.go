@@ -208,6 +208,7 @@ type tenantName struct {
 // place finds the tenant of a message, and stores it if it is new.
 func (t *tx) place(q *queue, m *encoded) error {
 	m.in = q.id
+	q.fair(m)
 	if m.tenant != "" {
 		tn, err := t.tenant(tenantName{q, m.tenant})
 		if err != nil {

@@ -332,7 +332,9 @@ func (l *loop) publishMarks(b *block, marks *bitmap) {
 	tn := l.tenantOf(b.key)
 	q := tn.q
 	before, after := b.settled.count(), marks.count()
-	q.total -= int64(after - before)
+	if q.total -= int64(after - before); q.total == 0 {
+		clear(q.crowd)
+	}
 	l.counted(tn, int64(before-after))
 	q.bytes -= b.remaining(before) - b.remaining(after)
 	b.settled = *marks

@@ -8,7 +8,9 @@
 //   - Durable when it returns: SQS has it, on several machines.
 //   - Fenced: leases are known here, each with the moment up to which SQS has promised
 //     it. A receipt that was settled, or whose lease may have ended, gets lease_lost
-//     without a question to SQS. Receipts are of this engine and of no other process.
+//     without a question to SQS. So receipts are of this engine and of no other process:
+//     a standard queue takes a handle also when its lease has ended or it was settled,
+//     and only who remembers the lease can refuse it.
 //   - A message is handed out while it can be worked on: never more than asked, and
 //     with its whole lease. Who leaves a Receive leaves nothing behind: an open poll
 //     gets a short grace, and what it brings is given back.
@@ -42,7 +44,7 @@
 //
 // # What it refuses, with CodeUnsupported
 //
-// Jobs (there is no ledger), priorities, dedup keys on standard queues, delays over 15
+// Jobs (there is no ledger; package engine/ledger keeps one beside), priorities, dedup keys on standard queues, delays over 15
 // minutes, any delay on FIFO queues, leases that outlive the engine (Receive.Kept), dead
 // letters where the queue has no redrive policy. Package engine/outbox keeps some of it
 // in a local engine.

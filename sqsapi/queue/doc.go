@@ -38,14 +38,15 @@
 //   - A queue that only the engine had shows the default retention, but keeps messages
 //     for ever until MessageRetentionPeriod is set: what Forebay's own producers sent
 //     leaves by no default of SQS.
-//   - A receive of a FIFO queue takes messages in their order, and then puts those of one
-//     group together. AWS fills it from one group first, where it can.
+//   - A receive of a FIFO queue takes messages in their order; of the group of each it
+//     takes what more there is among the next 256 messages (engine.Receive.Together), and
+//     puts those of one group together. AWS fills it from one group first, where it can.
 //   - Changing the delay of a FIFO queue does not change that of messages it has.
 //   - Fair queues: the group id of a standard queue is taken and given back, and is the
-//     engine's limit key: with QueueLimits.KeyActive on the queue no group holds more
-//     than so many in flight. Without it, nothing orders noisy groups behind quiet
-//     ones: the engine's tenants, who take turns, have lanes and rows of their own, and
-//     a producer with a group for each of its users would pay for them in each message.
+//     engine's limit key. The embedded engine puts what keys with many messages send
+//     behind what the others have, and both take turns. AWS looks at what is in flight,
+//     and hands out of noisy groups only what nobody else can have. With
+//     QueueLimits.KeyActive on the queue no group holds more than so many in flight.
 //   - ApproximateFirstReceiveTimestamp is remembered for the last hundred thousand
 //     messages or more of this process (firsts.go), ReceiveRequestAttemptId likewise
 //     for ten thousand attempts (attempts.go).

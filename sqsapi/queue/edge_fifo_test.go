@@ -52,6 +52,15 @@ func TestEdge07FifoTakesGroupByGroupAndLocksThem(t *testing.T) {
 	})
 }
 
+func TestEdge07FifoFillsFromOneGroupFirst(t *testing.T) {
+	bubble(t, func(v *env) {
+		q := v.create("a.fifo")
+		v.sendTo(q, "g1-1", "g2-1", "g1-2", "g2-2", "g1-3", "g1-4")
+		v.bodies(v.receive(q, most(3)), "g1-1", "g1-2", "g1-3")
+		v.bodies(v.receive(q, most(3)), "g2-1", "g2-2")
+	})
+}
+
 func TestEdge07FifoDeleteWakesALongPoll(t *testing.T) {
 	bubble(t, func(v *env) {
 		q := v.create("a.fifo")

@@ -49,7 +49,7 @@ const takeRounds = 50
 func (s *Service) take(ctx context.Context, q *queue, a *asked) ([]forebay.Delivery, error) {
 	end := s.cfg.Now().Add(a.wait)
 	for range takeRounds {
-		r := engine.Receive{Queue: q.name, Max: a.max, Wait: max(end.Sub(s.cfg.Now()), 0), Lease: max(a.visibility, engine.MinLease), Kept: true}
+		r := engine.Receive{Queue: q.name, Max: a.max, Wait: max(end.Sub(s.cfg.Now()), 0), Lease: max(a.visibility, engine.MinLease), Kept: true, Together: q.fifo}
 		ds, err := s.engine.Receive(ctx, r)
 		if err != nil {
 			return nil, s.failed(ctx, err)

@@ -87,3 +87,25 @@ func TestDeleteEndsALongPoll(t *testing.T) {
 		}
 	})
 }
+
+// A quiet group of a standard queue does not wait behind all that a noisy one has.
+func TestNoisyGroupDoesNotDelayQuietOnes(t *testing.T) {
+	bubble(t, func(v *env) {
+		q := v.create("a")
+		for range 300 {
+			v.send(q, "noisy", group("noisy"))
+		}
+		v.send(q, "quiet", group("quiet"))
+		for before := 0; ; {
+			for _, m := range v.receive(q, most(10)) {
+				if m.Body == "quiet" {
+					return
+				}
+				before++
+			}
+			if before > 70 {
+				v.Fatalf("%d of a noisy group came before the one of a quiet group", before)
+			}
+		}
+	})
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,7 +21,8 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// scripts are all of them by name, each with the library before it.
+// scripts are all of them by name, each with the library before it; those for plain
+// messages, in a folder of their own, with the part of it that they need.
 var scripts = sync.OnceValue(func() map[string]*goredis.Script {
 	read := func(dir string) (names, texts []string) {
 		entries, err := fs.ReadDir(luaFiles, dir)
@@ -39,12 +41,13 @@ var scripts = sync.OnceValue(func() map[string]*goredis.Script {
 		}
 		return names, texts
 	}
-	_, lib := read("lua/lib")
-	library := strings.Join(lib, "\n")
+	parts, lib := read("lua/lib")
 	all := make(map[string]*goredis.Script)
-	names, texts := read("lua")
-	for i, name := range names {
-		all[name] = goredis.NewScript(library + "\n" + texts[i])
+	for dir, library := range map[string][]string{"": lib, "plain/": lib[:slices.Index(parts, "15_plain")+1]} {
+		names, texts := read(path.Join("lua", dir))
+		for i, name := range names {
+			all[dir+name] = goredis.NewScript(strings.Join(library, "\n") + "\n" + texts[i])
+		}
 	}
 	return all
 })
@@ -70,7 +73,7 @@ func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, erro
 	if e.cfg.Now != nil {
 		now = e.cfg.Now().UnixMilli()
 	}
-	all := append([]any{e.cfg.Prefix, now, e.cfg.History}, args...)
+	all := append([]any{e.cfg.Prefix, now, e.cfg.History, e.cfg.Metrics}, args...)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		v, err := scripts()[name].Run(ctx, e.client, []string{e.global("h")}, all...).Slice()
 		if err == nil {
@@ -81,6 +84,12 @@ func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, erro
 			return reply{}, e.fault(err)
 		}
 	}
+}
+
+// runPlain runs a script for plain messages, or tells that it could not do it.
+func (e *Engine) runPlain(ctx context.Context, name string, args ...any) (r reply, done bool, err error) {
+	r, err = e.run(ctx, "plain/"+name, args...)
+	return r, err == nil && (len(r.extra) == 0 || text(r.extra[0]) != "slow"), err
 }
 
 // pause waits, and tells whether ctx lives on.

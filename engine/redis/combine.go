@@ -15,7 +15,9 @@ type combiner[T, A any] struct {
 
 	mu      sync.Mutex // guards all below
 	waiting []*combined[T, A]
+	count   int // items of those
 	flights int
+	carried int // items of the flight that began last
 }
 
 const (
@@ -32,40 +34,62 @@ type combined[T, A any] struct {
 	done    chan struct{}
 }
 
-// submit does items in order, and gives an answer for each. An error means that the
+// submit does items in order, and gives an answer for each. ready gives them part by
+// part, none at the end: the next while those before are done. An error means that the
 // items from some place on were not done, or that it is not known.
-func (c *combiner[T, A]) submit(ctx context.Context, items []T, size func(T) int) ([]A, error) {
-	var parts []*combined[T, A]
-	for len(items) > 0 {
+func (c *combiner[T, A]) submit(ctx context.Context, ready func() []T, size func(T) int) (answers []A, err error) {
+	var before *combined[T, A]
+	for items := ready(); len(items) > 0; {
 		n, bytes := 0, 0
 		for n < min(len(items), c.most) && (n == 0 || bytes+size(items[n]) <= bytesAtOnce) {
 			bytes += size(items[n])
 			n++
 		}
-		parts = append(parts, &combined[T, A]{items: items[:n], bytes: bytes, done: make(chan struct{})})
-		items = items[n:]
-	}
-	var answers []A
-	for _, p := range parts {
+		p := &combined[T, A]{items: items[:n], bytes: bytes, done: make(chan struct{})}
+		if items = items[n:]; before != nil {
+			if answers, err = before.wait(ctx, answers); err != nil {
+				return nil, err
+			}
+		}
 		c.add(p)
-		select {
-		case <-p.done:
-		case <-ctx.Done():
-			return nil, ctx.Err()
+		if before = p; len(items) == 0 {
+			items = ready()
 		}
-		if p.err != nil {
-			return nil, p.err
-		}
-		answers = append(answers, p.answers...)
 	}
-	return answers, nil
+	if before == nil {
+		return nil, nil
+	}
+	return before.wait(ctx, answers)
+}
+
+// wait adds the answers to those before.
+func (p *combined[T, A]) wait(ctx context.Context, answers []A) ([]A, error) {
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	return append(answers, p.answers...), nil
+}
+
+// once gives items as submit takes them.
+func once[T any](items []T) func() []T {
+	return func() []T {
+		defer func() { items = nil }()
+		return items
+	}
 }
 
 func (c *combiner[T, A]) add(p *combined[T, A]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, p)
-	if c.flights < flightsAtOnce {
+	c.waiting, c.count = append(c.waiting, p), c.count+len(p.items)
+	// Another flight waits for as many as are under way: two small ones would cost the
+	// server twice what a script costs that does nothing.
+	if c.flights == 0 || c.flights < flightsAtOnce && c.count >= c.carried {
 		c.flights++
 		c.e.running.Go(c.fly) // a call is running, so the engine waits for this too
 	}
@@ -92,8 +116,10 @@ func (c *combiner[T, A]) next() (load []*combined[T, A]) {
 		c.waiting[0] = nil
 		c.waiting = c.waiting[1:]
 	}
-	if load == nil {
+	if c.count -= n; load == nil {
 		c.flights--
+	} else {
+		c.carried = n
 	}
 	return load
 }

@@ -37,7 +37,10 @@
 //   - It does not tell bytes on disk (engine.Sizer: a server has none of ours), nor act on
 //     void receipts (engine.Late) or look at messages without a hand-out (engine.Peeker).
 //   - It makes the next run of a BullMQ job scheduler, but no scheduler: Node clients do.
-//   - It tells no metrics of BullMQ, and no name by which getWorkers would list it.
+//   - BullMQ's getWorkers lists it for so many queues as Config.Listed says, each of which
+//     costs a connection.
+//   - Dead letters are grouped by their cause when somebody asks, or by the keeper, each
+//     once. One that a Node client took away is counted until a sweep misses it.
 //   - History has what this engine did; what a Node worker does is in BullMQ's events.
 //   - Cancelling a job in a long wait list walks the list (LREM), as BullMQ does.
 //   - A Node worker keeps the pause and the most active of a queue, and a rate per window

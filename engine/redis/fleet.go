@@ -58,8 +58,8 @@ func (e *Engine) workerOf(line string) (queue string, ok bool) {
 	}
 	encoded, suffix, _ := strings.Cut(name, ":")
 	b, err := base64.StdEncoding.DecodeString(encoded)
-	if err != nil || len(b) == 0 || suffix != "" && !strings.HasPrefix(suffix, "w:") {
-		return "", false // such as QueueEvents
+	if err != nil || len(b) == 0 || suffix != "" && !strings.HasPrefix(suffix, "w:") || strings.HasPrefix(suffix, oursNamed) {
+		return "", false // such as QueueEvents, or one of ours
 	}
 	return string(b), true
 }

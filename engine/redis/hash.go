@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // hash are the fields of a job as stored, with what a script told beside.
@@ -24,6 +25,9 @@ func readHash(queue, id string, fields []any) hash {
 	}
 	return h
 }
+
+// isJob tells whether a ledger is kept of it.
+func (h hash) isJob() bool { return isJob(h.f["fb"]) }
 
 func (h hash) number(field string) int64 { return number(h.f[field]) }
 
@@ -46,7 +50,7 @@ func (h hash) failed() int {
 func (h hash) deliveries() int { return int(max(h.number("fbd"), 0)) }
 
 func (h hash) failures(job bool) []forebay.Cause {
-	var vs []any
+	var vs []string
 	for i := range forebay.MaxFailures {
 		if v, ok := h.f[fmt.Sprint("fbf", i)]; ok {
 			vs = append(vs, v)
@@ -56,10 +60,8 @@ func (h hash) failures(job bool) []forebay.Cause {
 }
 
 func (h hash) cause() forebay.Cause {
-	c, whole := readCause(h.f["fbu"])
-	if !whole && h.f["failedReason"] != "" {
-		c = forebay.Cause{Code: "handler", Message: h.f["failedReason"], At: atMillis(h.number("finishedOn"))}
-	}
+	c := causeOf(h.f["fbu"], h.f["failedReason"])
+	c.At = cmp.Or(c.At, atMillis(h.number("finishedOn")))
 	return c
 }
 
@@ -112,7 +114,7 @@ func (h hash) job() forebay.Job {
 		return j
 	}
 	if j.State == forebay.StateCompleted {
-		if h.f["fbo"] != "" || h.f["fbz"] == "" {
+		if h.f["fbo"] != "0" {
 			j.Result = []byte(h.f["returnvalue"])
 		}
 		return j
@@ -128,6 +130,6 @@ func (h hash) letter() forebay.DeadLetter {
 		Seq: h.number("fbq"), Message: m, Cause: h.cause(), Attempts: h.failed(), Deliveries: h.deliveries(),
 		Failures: h.failures(m.Job != nil), SentAt: atMillis(h.number("timestamp")), DiedAt: atMillis(h.number("finishedOn")),
 	}
-	l.Cause.At = cmp.Or(l.Cause.At, l.DiedAt)
+	l.Fingerprint, _ = engine.DeadFingerprint(m.Queue, m.Kind, l.Cause)
 	return l
 }

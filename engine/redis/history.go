@@ -26,6 +26,8 @@ const (
 	eventsAtOne = 100 // of one entry, at most
 	scanAtOnce  = 1000
 	scanMost    = 100_000 // events that one call looks through, where few match
+
+	newsGap = 5 * time.Millisecond // from one wake-up to the next: under load a script is too little to wake for
 )
 
 func place(id string) int64 {
@@ -94,7 +96,7 @@ func (h *historyWaits) read(last string) {
 			pauseFor = 200 * time.Millisecond
 		}
 		if len(got) > 0 {
-			last = got[len(got)-1].ID
+			pauseFor, last = newsGap, got[len(got)-1].ID
 			h.mu.Lock()
 			if h.changed != nil {
 				close(h.changed)

@@ -7,26 +7,32 @@ import (
 )
 
 // historyEvents are those of an entry; what cannot be read of it is left out.
-func historyEvents(m goredis.XMessage) []forebay.HistoryEvent {
+func historyEvents(m goredis.XMessage) (out []forebay.HistoryEvent) {
 	v := unpackStrings(text(m.Values["m"]))
 	if len(v) == 0 {
 		return nil
 	}
 	at, first := atMillis(number(v[0])), place(m.ID)
-	var out []forebay.HistoryEvent
-	for v = v[1:]; len(v) >= 7; {
-		more := int(number(v[6]))
+	for v = v[1:]; len(v) >= 7; { // groups of events, see lib/10_base.lua
+		ev := forebay.HistoryEvent{
+			At: at, Type: forebay.HistoryType(v[0]), Queue: v[1], Kind: v[2], Attempt: int(number(v[3])), State: forebay.State(v[4]),
+		}
+		more := int(number(v[5]))
 		if more < 0 || more > len(v)-7 {
 			break
 		}
-		ev := forebay.HistoryEvent{
-			Seq: first + int64(len(out)), At: at, Type: forebay.HistoryType(v[0]), Job: messageID(v[1]), Queue: v[2], Kind: v[3],
-			Attempt: int(number(v[4])), State: forebay.State(v[5]),
-		}
-		for i := 7; i+1 < 7+more; i += 2 {
+		for i := 6; i+1 < 6+more; i += 2 {
 			tell(&ev, v[i], v[i+1])
 		}
-		out, v = append(out, ev), v[7+more:]
+		jobs := int(number(v[6+more]))
+		if v = v[7+more:]; jobs < 0 || jobs > len(v) {
+			break
+		}
+		for _, id := range v[:jobs] {
+			ev.Seq, ev.Job = first+int64(len(out)), messageID(id)
+			out = append(out, ev)
+		}
+		v = v[jobs:]
 	}
 	return out
 }

@@ -70,6 +70,11 @@ func receipt(token, queue, stored string) forebay.Receipt {
 	return forebay.Receipt(token + "|" + queue + "|" + stored)
 }
 
+// plainMark is in the tokens of what lua/plain/receive.lua handed out.
+const plainMark = "+"
+
+func isPlain(token string) bool { return strings.Contains(token, plainMark) }
+
 func readReceipt(r forebay.Receipt) (token, queue, stored string, ok bool) {
 	token, rest, ok := strings.Cut(string(r), "|")
 	if !ok {

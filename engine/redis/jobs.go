@@ -50,7 +50,7 @@ func (e *Engine) Locate(ctx context.Context, id string) (engine.Location, error)
 	if h.state == forebay.StateDead {
 		c := h.cause()
 		l.Last, l.DeadSeq = &c, h.number("fbq")
-	} else if fs := h.failures(h.f["fbj"] != ""); len(fs) > 0 {
+	} else if fs := h.failures(h.f["fb"] != "" && h.isJob()); len(fs) > 0 {
 		l.Last = &fs[len(fs)-1]
 	}
 	return l, nil
@@ -68,7 +68,7 @@ func (e *Engine) Job(ctx context.Context, id string) (forebay.Job, error) {
 	if err != nil {
 		return forebay.Job{}, err
 	}
-	if !known || h.f["fb"] != "" && h.f["fbj"] == "" {
+	if !known || !h.isJob() {
 		return forebay.Job{}, noJob(id)
 	}
 	return h.job(), nil

@@ -81,8 +81,13 @@ func (k *keeper) run() {
 		if time.Since(last) >= sweepEvery {
 			last = time.Now()
 			args = k.all(args)
+			k.e.listed.again()
 		}
-		if err := k.e.tidy(ctx, args); err != nil {
+		err := k.e.tidy(ctx, args)
+		if err == nil && args[1] != 0 {
+			err = k.e.groupDead(ctx, keeperTurns)
+		}
+		if err != nil {
 			trouble = min(max(2*trouble, 100*time.Millisecond), 5*time.Second)
 		} else {
 			trouble = 0

@@ -151,7 +151,7 @@ func (w *walk) spent() bool { return len(w.jobs) >= w.limit || w.left <= 0 || w.
 func (w *walk) byID() error {
 	w.at = listPlace{Section: sections}
 	h, known, err := w.e.find(w.ctx, w.filter.ID)
-	if err != nil || !known || h.f["fb"] != "" && h.f["fbj"] == "" {
+	if err != nil || !known || !h.isJob() {
 		return err
 	}
 	if j := h.job(); w.filter.Match(&j) {

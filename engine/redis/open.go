@@ -26,6 +26,8 @@ type Config struct {
 	Name    string        // how BullMQ shows who works a job; empty: forebay
 	History int           // events that the history keeps, about; 0: 1,000,000
 	Timeout time.Duration // of one call, repeats included; 0: 5 s
+	Listed  int           // queues of which BullMQ's getWorkers lists this engine, a connection each; 0: none. On a cluster: none
+	Metrics int           // minutes that BullMQ's metrics are kept; 0: where Node workers keep them
 
 	// Now is another clock than the server's, for tests.
 	Now func() time.Time
@@ -50,14 +52,17 @@ type Engine struct {
 	settles *combiner[settleItem, settleAnswer]
 	tally   tally
 	held    held
+	plain   plainQueues
 	waits   *waits
 	keeper  *keeper
 	history *historyWaits
+	listed  *listed
 }
 
 var (
 	_ engine.Engine      = (*Engine)(nil)
 	_ engine.DeadLetters = (*Engine)(nil)
+	_ engine.DeadGroups  = (*Engine)(nil)
 	_ engine.Locator     = (*Engine)(nil)
 	_ engine.Limiter     = (*Engine)(nil)
 	_ engine.Checker     = (*Engine)(nil)
@@ -80,8 +85,8 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 	cfg.Name = cmp.Or(cfg.Name, "forebay")
 	cfg.History = cmp.Or(cfg.History, 1_000_000)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Second)
-	if strings.Contains(cfg.Prefix, ":") || cfg.History < 1 || cfg.Timeout < 0 {
-		return nil, fail(forebay.CodeInvalid, "the prefix %q, the history of %d or the timeout %v is wrong; allowed are no colon, 1 or more, 0 or more", cfg.Prefix, cfg.History, cfg.Timeout)
+	if strings.Contains(cfg.Prefix, ":") || cfg.History < 1 || cfg.Timeout < 0 || cfg.Metrics < 0 {
+		return nil, fail(forebay.CodeInvalid, "the prefix %q, the history of %d, the timeout %v or the %d minutes of metrics are wrong; allowed are no colon, 1 or more, 0 or more, 0 or more", cfg.Prefix, cfg.History, cfg.Timeout, cfg.Metrics)
 	}
 	if cfg.Cluster && !strings.Contains(cfg.Prefix, "{") {
 		cfg.Prefix = "{" + cfg.Prefix + "}"
@@ -104,6 +109,10 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 	e.waits = newWaits(e)
 	e.keeper = newKeeper(e)
 	e.history = &historyWaits{e: e}
+	e.listed = &listed{e: e}
+	if cfg.Cluster {
+		e.cfg.Listed = 0 // one node lists its own connections only
+	}
 	if err := e.greet(ctx); err != nil {
 		_ = e.client.Close()
 		_ = e.block.close()
@@ -114,6 +123,11 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 }
 
 func connect(cfg Config, pool int) (goredis.UniversalClient, error) {
+	return connectAs(cfg, pool, "forebay")
+}
+
+// connectAs connects with a name that CLIENT LIST shows.
+func connectAs(cfg Config, pool int, name string) (goredis.UniversalClient, error) {
 	o, err := goredis.ParseURL(cfg.URL)
 	if err != nil {
 		var bad *url.Error // it repeats the address, which may hold a password
@@ -127,15 +141,18 @@ func connect(cfg Config, pool int) (goredis.UniversalClient, error) {
 	quiet := &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 	if cfg.Cluster {
 		return goredis.NewClusterClient(&goredis.ClusterOptions{
-			Addrs: []string{o.Addr}, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, ClientName: "forebay",
+			Addrs: []string{o.Addr}, Username: o.Username, Password: o.Password, TLSConfig: o.TLSConfig, ClientName: name,
 			MaxRetries: -1, DialTimeout: cfg.Timeout, ReadTimeout: cfg.Timeout, WriteTimeout: cfg.Timeout, PoolSize: pool,
 			ContextTimeoutEnabled: true, DisableIdentity: true, MaintNotificationsConfig: quiet,
 		}), nil
 	}
-	o.ClientName, o.PoolSize, o.ContextTimeoutEnabled, o.DisableIdentity = "forebay", pool, true, true
+	o.ClientName, o.PoolSize, o.ContextTimeoutEnabled, o.DisableIdentity = name, pool, true, true
 	o.MaxRetries = -1 // what may have been done is not done again behind the caller's back
 	o.DialTimeout, o.ReadTimeout, o.WriteTimeout = cfg.Timeout, cfg.Timeout, cfg.Timeout
 	o.MaintNotificationsConfig = quiet
+	if pool == 1 {
+		o.ConnMaxIdleTime = -1 // a connection for its name, which is idle always
+	}
 	return goredis.NewClient(o), nil
 }
 
@@ -189,6 +206,7 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	_ = e.block.close() // ends the readers that block
 	e.running.Wait()
+	e.listed.close()
 	err := e.endHeld()
 	if closeErr := e.client.Close(); err == nil && closeErr != nil {
 		err = e.fault(closeErr)

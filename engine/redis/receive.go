@@ -93,19 +93,19 @@ func (e *Engine) rest(ctx context.Context, w *waiter, most time.Duration) error 
 // claim asks once, and lets schedules go on of which it has got a run. next is in how long the queue may have something by time alone; 0:
 // never. The caller's context does not bound it: what it leases must be known.
 func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Duration, err error) {
-	token := e.instance + "." + strconv.FormatInt(e.calls.Add(1), 36)
-	v, err := e.run(context.Background(), "receive", r.Queue, min(r.Max, claimsAtOnce), ceilMillis(r.Lease), token, e.cfg.Name)
+	token, v, err := e.receiveScript(r)
 	if err != nil {
 		return nil, 0, err
 	}
 	e.keeper.uses(r.Queue)
+	e.listed.works(r.Queue)
 	until := atMillis(v.now).Add(r.Lease)
 	ds = make([]forebay.Delivery, len(v.out))
 	for i, one := range v.out {
-		f := list(one)
-		ds[i] = delivery(r.Queue, until, f)
-		if scheduler := text(f[12]); scheduler != "" {
-			if err := e.goOn(r.Queue, scheduler, text(f[0])); forebay.CodeOf(err) == forebay.CodeUnavailable {
+		f := unpackStrings(text(one))
+		ds[i] = delivery(r.Queue, until, token+"."+strconv.Itoa(i+1), f)
+		if len(f) > 11 && f[11] != "" {
+			if err := e.goOn(r.Queue, f[11], f[0]); forebay.CodeOf(err) == forebay.CodeUnavailable {
 				// Given back, so that whoever takes it tries again: else the schedule ends. A
 				// pattern that cannot be read is no reason not to work this run.
 				e.giveBack(ds[i : i+1])
@@ -123,6 +123,24 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	return ds, next, nil
 }
 
+// receiveScript leases; the tokens begin with token.
+func (e *Engine) receiveScript(r engine.Receive) (token string, v reply, err error) {
+	token = e.instance + "." + strconv.FormatInt(e.calls.Add(1), 36)
+	args := []any{r.Queue, min(r.Max, claimsAtOnce), ceilMillis(r.Lease), token + plainMark, e.cfg.Name}
+	if e.plain.likely(r.Queue) {
+		v, done, err := e.runPlain(context.Background(), "receive", args...)
+		if err != nil || done {
+			return token + plainMark, v, err
+		}
+		if number(v.extra[1]) == 1 {
+			e.plain.not(r.Queue)
+		}
+	}
+	args[3] = token
+	v, err = e.run(context.Background(), "receive", args...)
+	return token, v, err
+}
+
 func (e *Engine) lastNumber(v reply) int64 {
 	if len(v.extra) == 0 {
 		return 0
@@ -131,28 +149,29 @@ func (e *Engine) lastNumber(v reply) int64 {
 }
 
 // delivery makes one of what receive.lua gives.
-func delivery(queue string, until time.Time, v []any) forebay.Delivery {
-	s := stored{
-		queue: queue, id: text(v[0]), name: text(v[3]), data: text(v[4]), enc: text(v[5]), priority: number(v[7]), fb: text(v[8]),
-		opts: text(v[10]), deid: text(v[11]),
+func delivery(queue string, until time.Time, token string, v []string) forebay.Delivery {
+	s := stored{queue: queue, id: v[0], name: v[2], data: v[3], priority: number(v[5]), fb: v[6], enc: v[8]}
+	var causes []string
+	if len(v) > 11 {
+		s.opts, s.deid, causes = v[9], v[10], v[12:]
 	}
 	d := forebay.Delivery{
-		Message: s.message(), Receipt: receipt(text(v[1]), queue, s.id), Attempt: int(number(v[9])) + 1, Deliveries: int(number(v[2])),
-		SentAt: atMillis(number(v[6])), LeaseUntil: until,
+		Message: s.message(), Receipt: receipt(token, queue, s.id), Attempt: int(number(v[7])) + 1, Deliveries: int(number(v[1])),
+		SentAt: atMillis(number(v[4])), LeaseUntil: until,
 	}
-	d.Failures = failures(v[13:], d.Job != nil)
+	d.Failures = failures(causes, d.Job != nil)
 	return d
 }
 
 // failures are the last causes, oldest first.
-func failures(vs []any, job bool) []forebay.Cause {
+func failures(vs []string, job bool) []forebay.Cause {
 	type numbered struct {
 		forebay.Cause
 		attempt int64
 	}
 	all := make([]numbered, 0, len(vs))
 	for _, v := range vs {
-		c, n := readFailure(text(v), job)
+		c, n := readFailure(v, job)
 		all = append(all, numbered{c, n})
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.attempt, b.attempt) })
@@ -175,5 +194,5 @@ func (e *Engine) giveBack(ds []forebay.Delivery) {
 		}
 	}
 	// What cannot be given back now comes again when its lease ends.
-	_, _ = e.settles.submit(context.Background(), items, sizeOfSettlement)
+	_, _ = e.settles.submit(context.Background(), once(items), sizeOfSettlement)
 }

@@ -11,15 +11,18 @@ import (
 
 const (
 	sendsAtOnce   = 250
+	sendsReady    = 125 // of a longer Send the next are made ready while the server has these
 	settlesAtOnce = 250
 )
 
 // sendItem is a message that is to be sent, as arguments of the script.
 type sendItem struct {
-	queue string
-	arg   string
-	size  int
+	queue     string
+	arg, data string
+	plain     bool
 }
+
+func sizeOfSend(it sendItem) int { return len(it.arg) + len(it.data) + 256 }
 
 // sendAnswer is what became of it: 0, or how it is a duplicate and of what.
 type sendAnswer string
@@ -43,29 +46,30 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	now, res := e.now(), make([]forebay.SendResult, len(msgs))
-	items, of := make([]sendItem, 0, len(msgs)), make([]int, 0, len(msgs))
-	for i := range msgs {
-		res[i].ID = msgs[i].ID
-		if res[i].Err = engine.CheckMessage(&msgs[i], now); res[i].Err != nil {
-			continue
+	now, res, of := e.now(), make([]forebay.SendResult, len(msgs)), make([]int, 0, len(msgs))
+	i := 0
+	answers, err := e.sends.submit(ctx, func() []sendItem {
+		items := make([]sendItem, 0, min(len(msgs)-i, sendsReady))
+		for ; i < len(msgs) && len(items) < sendsReady; i++ {
+			res[i].ID = msgs[i].ID
+			if res[i].Err = engine.CheckMessage(&msgs[i], now); res[i].Err == nil {
+				items, of = append(items, itemOf(&msgs[i])), append(of, i)
+			}
 		}
-		items, of = append(items, itemOf(&msgs[i])), append(of, i)
-	}
-	answers, err := e.sends.submit(ctx, items, func(it sendItem) int { return it.size })
+		return items
+	}, sizeOfSend)
 	if err != nil {
 		return nil, err
 	}
 	for n, a := range answers {
-		i := of[n]
-		res[i] = sendResult(msgs[i].ID, a)
+		res[of[n]] = sendResult(msgs[of[n]].ID, a)
 	}
 	return res, nil
 }
 
 func itemOf(m *forebay.Message) sendItem {
-	arg := messageArg(m)
-	return sendItem{m.Queue, arg, len(arg) + 256}
+	arg, data, plain := messageArgs(m)
+	return sendItem{m.Queue, arg, data, plain}
 }
 
 func sendResult(id string, a sendAnswer) forebay.SendResult {
@@ -77,18 +81,28 @@ func sendResult(id string, a sendAnswer) forebay.SendResult {
 }
 
 func (e *Engine) sendScript(ctx context.Context, items []sendItem) ([]sendAnswer, error) {
-	args := make([]any, 1, 1+len(items))
+	args := make([]any, 1, 1+2*len(items))
 	args[0] = len(items)
+	plain := true
 	for _, it := range items {
-		args = append(args, it.arg)
+		args, plain = append(args, it.arg, it.data), plain && it.plain
 	}
-	r, err := e.run(ctx, "send", args...)
+	r, done, err := reply{}, false, error(nil)
+	if plain {
+		r, done, err = e.runPlain(ctx, "send", args...)
+	}
+	if err == nil && !done {
+		r, err = e.run(ctx, "send", args...)
+	}
 	if err != nil {
 		return nil, err
 	}
 	out := make([]sendAnswer, len(items))
-	for i, v := range r.out {
-		out[i] = sendAnswer(text(v))
+	for i := range items {
+		out[i] = "0" // all are new, where nothing else is told
+		if len(r.out) > i {
+			out[i] = sendAnswer(text(r.out[i]))
+		}
 		e.tally.sent(items[i].queue, out[i])
 		if i == 0 || items[i].queue != items[i-1].queue {
 			e.keeper.uses(items[i].queue) // if only Node works it, what that leaves of ours is swept too

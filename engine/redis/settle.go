@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -10,7 +11,8 @@ import (
 // settleItem is a settlement as arguments of the script.
 type settleItem struct {
 	receipt forebay.Receipt
-	args    []any
+	arg     string
+	plain   bool
 	size    int
 	next    []sendItem
 }
@@ -39,7 +41,7 @@ func (e *Engine) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, 
 		}
 		items, of = append(items, it), append(of, i)
 	}
-	answers, err := e.settles.submit(ctx, items, sizeOfSettlement)
+	answers, err := e.settles.submit(ctx, once(items), sizeOfSettlement)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +82,18 @@ func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	if !ok {
 		return settleItem{}, false
 	}
-	cause, stack := encode(s.Cause), encode([]string{cut(s.Cause.Message, 4096)})
-	it := settleItem{receipt: s.Receipt, size: 512 + len(cause) + len(stack) + len(s.Result)}
-	it.args = []any{queue, id, token, verdictOf(s), ceilMillis(s.After), cause, s.Cause.Message, stack, string(s.Result), len(s.Next)}
+	it := settleItem{receipt: s.Receipt}
+	plain := []string{queue, id, token, strconv.Itoa(verdictOf(s)), string(s.Result)}
+	if s.Verdict == forebay.Ack && len(s.Next) == 0 {
+		it.arg, it.plain = packStrings(plain...), isPlain(token)
+	} else {
+		it.arg = packStrings(append(plain, decimal(ceilMillis(s.After)), encode(s.Cause), s.Cause.Message, encode([]string{cut(s.Cause.Message, 4096)}),
+			strconv.Itoa(len(s.Next)))...)
+	}
+	it.size = 256 + len(it.arg)
 	for i := range s.Next {
 		n := itemOf(&s.Next[i])
-		it.next, it.args, it.size = append(it.next, n), append(it.args, n.arg), it.size+n.size
+		it.next, it.size = append(it.next, n), it.size+sizeOfSend(n)
 	}
 	return it, true
 }
@@ -101,20 +109,34 @@ func verdictOf(s *forebay.Settlement) int {
 }
 
 func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settleAnswer, error) {
-	args := []any{len(items)}
+	args, plain := []any{len(items)}, true
 	for _, it := range items {
-		args = append(args, it.args...)
+		args, plain = append(args, it.arg), plain && it.plain
+		for _, n := range it.next {
+			args = append(args, n.arg, n.data)
+		}
 	}
-	r, err := e.run(ctx, "settle", args...)
-	if err != nil {
+	r, done, err := reply{}, false, error(nil)
+	if plain {
+		r, done, err = e.runPlain(ctx, "settle", args...)
+	}
+	switch {
+	case err != nil:
 		return nil, err
+	case !done:
+		if r, err = e.run(ctx, "settle", args...); err != nil {
+			return nil, err
+		}
+		for i := 0; i+1 < len(r.extra); i += 2 { // queue and answer of each message that followed
+			e.tally.sent(text(r.extra[i]), sendAnswer(text(r.extra[i+1])))
+		}
+	case len(r.extra) > 0: // queues that keep more than they should, and how many that is
+		// What is not thinned out now is when the next are settled.
+		_, _ = e.run(ctx, "thin", append([]any{2 * settlesAtOnce, len(r.extra) / 2}, r.extra...)...)
 	}
 	out := make([]settleAnswer, len(items))
 	for i, v := range r.out {
 		out[i] = number(v) == 1
-	}
-	for i := 0; i+1 < len(r.extra); i += 2 { // queue and answer of each message that followed
-		e.tally.sent(text(r.extra[i]), sendAnswer(text(r.extra[i+1])))
 	}
 	return out, nil
 }

@@ -35,13 +35,15 @@ func (e *Engine) tidy(ctx context.Context, args []any) error {
 // wipe drops all of ours that is left of an obliterated queue: jobs that BullMQ did not
 // know of, keys of the queue, and the records of ids that guard nothing any more.
 func (e *Engine) wipe(ctx context.Context, queue string) error {
-	for range wipedPurge {
-		v, err := e.run(ctx, "purge", queue)
-		if err != nil {
-			return err
-		}
-		if number(v.out[0]) == 0 {
-			break
+	for _, script := range []string{"purge", "deadgone"} {
+		for range wipedPurge {
+			v, err := e.run(ctx, script, queue)
+			if err != nil {
+				return err
+			}
+			if number(v.out[0]) == 0 {
+				break
+			}
 		}
 	}
 	prefix := e.key(queue, "fb:")

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -13,34 +12,6 @@ import (
 
 	"github.com/forebayhq/forebay"
 )
-
-// extra is the field fb: all of a message for which BullMQ has no field.
-type extra struct {
-	Headers    map[string]string `json:"h,omitempty"`
-	Attempts   int               `json:"a,omitempty"`
-	Deliveries int               `json:"d,omitempty"`
-	DedupKey   string            `json:"k,omitempty"`
-	Window     time.Duration     `json:"w,omitempty"`
-	Group      string            `json:"g,omitempty"`
-	LimitKey   string            `json:"l,omitempty"`
-	Due        time.Time         `json:"n,omitzero"`
-	Job        *jobExtra         `json:"j,omitempty"`
-}
-
-// jobExtra are the options of a job.
-type jobExtra struct {
-	Timeout  time.Duration     `json:"t,omitempty"`
-	Deadline time.Time         `json:"d,omitzero"`
-	Expires  time.Time         `json:"e,omitzero"`
-	Backoff  forebay.Backoff   `json:"b,omitzero"`
-	Dedup    forebay.DedupMode `json:"m,omitempty"`
-	Tenant   string            `json:"n,omitempty"`
-	Owner    string            `json:"o,omitempty"`
-	Tags     []string          `json:"g,omitempty"`
-	Parent   string            `json:"p,omitempty"`
-	Trace    string            `json:"x,omitempty"`
-	Keep     forebay.Retention `json:"k,omitzero"`
-}
 
 // options are those of BullMQ, so that Node workers and bull-board know what to do.
 type options struct {
@@ -54,11 +25,40 @@ type options struct {
 	Dedup            map[string]any `json:"de,omitempty"`
 }
 
+type bullKept struct {
+	Age   int64 `json:"age,omitempty"`
+	Count int64 `json:"count,omitempty"`
+}
+
 type bullBackoff struct {
 	Type   string  `json:"type"`
 	Delay  float64 `json:"delay"`
 	Jitter float64 `json:"jitter,omitempty"`
 }
+
+// text is the JSON of them. What most have is written here: reflection would cost more
+// than all else that is done for a message.
+func (o options) text() string {
+	kept, ok := o.RemoveOnComplete.(bullKept)
+	if !ok || o.RemoveOnFail != nil || o.Priority != 0 || o.Delay != 0 || o.Backoff != nil || o.Dedup != nil || strings.ContainsFunc(o.JobID, escaped) {
+		return encode(o)
+	}
+	b := strconv.AppendInt([]byte(`{"attempts":`), int64(o.Attempts), 10)
+	b = append(b, `,"removeOnComplete":{`...)
+	if kept.Age > 0 {
+		b = strconv.AppendInt(append(b, `"age":`...), kept.Age, 10)
+	}
+	if kept.Count > 0 {
+		if kept.Age > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(append(b, `"count":`...), kept.Count, 10)
+	}
+	return string(append(append(append(b, `},"jobId":"`...), o.JobID...), `"}`...))
+}
+
+// escaped are runes that JSON strings do not have as they are.
+func escaped(r rune) bool { return r < ' ' || r >= 0x7f || strings.ContainsRune(`"\<>&`, r) }
 
 // Ways in which the field data holds a payload: as it is where that is JSON, which
 // Node reads, else as a JSON string of base64.
@@ -112,55 +112,59 @@ var modes = map[forebay.DedupMode]string{
 	forebay.DedupWindowed: "w", forebay.DedupUntilFinished: "u", forebay.DedupThrottle: "t", forebay.DedupDebounce: "d", forebay.DedupKeepLast: "k",
 }
 
-// messageArg is a message as lib/80_send.lua reads it.
-func messageArg(m *forebay.Message) string {
+// messageArgs are a message as lib/80_send.lua reads it: its strings and its data. plain:
+// lua/plain/send.lua can send it.
+func messageArgs(m *forebay.Message) (arg, data string, plain bool) {
 	data, enc := storePayload(m.Payload)
-	x := extra{
-		Headers: m.Headers, Attempts: m.Limits.Attempts, Deliveries: m.Limits.Deliveries, DedupKey: m.DedupKey, Window: m.DedupWindow,
-		Group: m.Group, LimitKey: m.LimitKey, Due: m.NotBefore,
-	}
 	o := options{Attempts: cmp.Or(m.Limits.Attempts, forebay.DefaultAttempts), Priority: bullPriority(m.Priority), JobID: storedID(m.ID), RemoveOnComplete: true}
-	print := "p" + strconv.FormatUint(xxhash.Sum64(m.Payload), 36)
-	if m.Fingerprint != 0 {
-		print = "f" + strconv.FormatUint(m.Fingerprint, 36)
-	}
-	chain, record, mode, deid := "", "", "", ""
+	r := rules{due: notBefore(m.NotBefore), limit: m.LimitKey}
 	if m.Group != "" {
-		chain = "g:" + m.Group
+		r.chain = "g:" + m.Group
 	}
 	if m.DedupKey != "" {
-		record = "k:" + m.DedupKey
+		r.record = "k:" + m.DedupKey
 	}
-	var tenant, job, keep string
-	var expires, deadline int64
 	if j := m.Job; j != nil {
-		x.Job = &jobExtra{
-			Timeout: j.Timeout, Deadline: j.Deadline, Expires: j.Expires, Backoff: j.Backoff, Dedup: j.Dedup, Tenant: j.Tenant,
-			Owner: j.Owner, Tags: j.Tags, Parent: j.Parent, Trace: j.Trace, Keep: j.Keep,
-		}
-		job, tenant, expires, deadline, keep = "1", j.Tenant, millis(j.Expires), millis(j.Deadline), keepArg(j.Keep)
+		r.tenant, r.expires, r.deadline = j.Tenant, millis(j.Expires), millis(j.Deadline)
 		o.RemoveOnComplete, o.RemoveOnFail = bullKeep(j.Keep.Finished), bullKeep(j.Keep.Dead)
 		if j.Backoff.Kind != "" {
 			o.Backoff = &bullBackoff{string(j.Backoff.Kind), float64(j.Backoff.Base.Milliseconds()), j.Backoff.Jitter}
 		}
 		if m.DedupKey != "" {
-			record, mode = "j:"+m.Queue+":"+m.DedupKey, modes[j.Dedup]
-			if j.Dedup == forebay.DedupUntilFinished || j.Dedup == forebay.DedupThrottle {
-				deid = m.DedupKey
-			}
-			if j.Dedup == forebay.DedupKeepLast && chain == "" {
-				chain = "k:" + m.DedupKey
-			}
+			r.dedup(m)
 		}
 	}
-	if deid != "" {
-		o.Dedup = map[string]any{"id": deid}
+	if r.deid != "" {
+		o.Dedup = map[string]any{"id": r.deid}
 	}
-	window := cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)
-	return packStrings(
-		m.Queue, o.JobID, m.Kind, data, enc, encode(o), decimal(notBefore(m.NotBefore)), decimal(int64(o.Priority)), encode(x), print,
-		decimal(ceilMillis(window)), chain, m.LimitKey, tenant, record, mode, job, decimal(expires), decimal(deadline), keep, deid,
-	)
+	print := "p" + strconv.FormatUint(xxhash.Sum64(m.Payload), 36)
+	if m.Fingerprint != 0 {
+		print = "f" + strconv.FormatUint(m.Fingerprint, 36)
+	}
+	window := decimal(ceilMillis(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)))
+	parts := [...]string{m.Queue, o.JobID, m.Kind, enc, o.text(), extraOf(m), print, window}
+	if r == (rules{}) && o.Priority == 0 {
+		return packStrings(parts[:]...), data, true
+	}
+	return packStrings(append(parts[:], decimal(r.due), decimal(int64(o.Priority)), r.chain, r.limit, r.tenant, r.record, r.mode,
+		decimal(r.expires), decimal(r.deadline), r.deid)...), data, false
+}
+
+// rules are what the script has to know of a message that is not plain.
+type rules struct {
+	due, expires, deadline                   int64
+	chain, limit, tenant, record, mode, deid string
+}
+
+// dedup sets what the dedup key of a job means.
+func (r *rules) dedup(m *forebay.Message) {
+	r.record, r.mode = "j:"+m.Queue+":"+m.DedupKey, modes[m.Job.Dedup]
+	if m.Job.Dedup == forebay.DedupUntilFinished || m.Job.Dedup == forebay.DedupThrottle {
+		r.deid = m.DedupKey
+	}
+	if m.Job.Dedup == forebay.DedupKeepLast && r.chain == "" {
+		r.chain = "k:" + m.DedupKey
+	}
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -174,31 +178,13 @@ func encode(v any) string {
 	return string(b)
 }
 
-func keepArg(r forebay.Retention) string {
-	if r == (forebay.Retention{}) {
-		return ""
-	}
-	none := 0
-	if r.Finished.None {
-		none = 1
-	}
-	return fmt.Sprintf("%d,%d,%d,%d,%d", ceilMillis(r.Finished.Age), r.Finished.Count, none, ceilMillis(r.Dead.Age), r.Dead.Count)
-}
-
 // bullKeep is how Node keeps what it finishes.
 func bullKeep(k forebay.Keep) any {
 	switch {
 	case k.None:
 		return true
 	case k.Age > 0 || k.Count > 0:
-		out := make(map[string]int64)
-		if k.Age > 0 {
-			out["age"] = int64((k.Age + time.Second - 1) / time.Second)
-		}
-		if k.Count > 0 {
-			out["count"] = int64(k.Count)
-		}
-		return out
+		return bullKept{int64((k.Age + time.Second - 1) / time.Second), int64(k.Count)}
 	}
 	return nil
 }
@@ -217,18 +203,7 @@ func (s stored) message() forebay.Message {
 		s.foreign(&m)
 		return m
 	}
-	var x extra
-	if json.Unmarshal([]byte(s.fb), &x) != nil {
-		return m // damaged by somebody else: what is left of it still comes
-	}
-	m.Headers, m.DedupKey, m.DedupWindow, m.Group, m.LimitKey, m.NotBefore = x.Headers, x.DedupKey, x.Window, x.Group, x.LimitKey, x.Due
-	m.Limits = forebay.Limits{Attempts: x.Attempts, Deliveries: x.Deliveries}
-	if j := x.Job; j != nil {
-		m.Job = &forebay.JobOptions{
-			Timeout: j.Timeout, Deadline: j.Deadline, Expires: j.Expires, Backoff: j.Backoff, Dedup: j.Dedup, Tenant: j.Tenant,
-			Owner: j.Owner, Tags: j.Tags, Parent: j.Parent, Trace: j.Trace, Keep: j.Keep,
-		}
-	}
+	readExtra(s.fb, &m)
 	return m
 }
 

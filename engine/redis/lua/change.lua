@@ -24,23 +24,18 @@ for i = 1, num() do
     out[i] = 'group'
   else
     if payload == '1' then call('HSET', q.p .. id, 'data', data, 'fbb', enc) end
-    if prio >= 0 or due >= 0 then
-      local till = due
-      if due < 0 and state == 'delayed' then
-        local _, at = stateOf(q, id, j)
-        till = at
-      end
+    if prio >= 0 then
+      j.prio = prio
+      call('HSET', q.p .. id, 'priority', prio)
+    end
+    if due >= 0 or prio >= 0 and state == 'waiting' then
       unqueue(q, id, j)
-      if prio >= 0 then
-        j.prio = prio
-        call('HSET', q.p .. id, 'priority', prio)
-      end
-      if till > NOW then
+      if due > NOW then
         state = 'delayed'
-        postpone(q, id, j, till)
+        postpone(q, id, j, due)
       else
         call('HSET', q.p .. id, 'delay', 0)
-        enqueue(q, id, j, prio < 0, state)
+        enqueue(q, id, j, false, state == 'waiting' and 'moved' or state)
         state = 'waiting'
       end
     end

@@ -15,5 +15,6 @@ if not j then
   return { {}, done(), counts(), int(NOW) }
 end
 local state, due = stateOf(q, at, j)
+if state == 'dead' and not j.dead then adoptOne(q, at, call('ZSCORE', q.p .. 'failed', at)) end
 local says = { q.name, state, due and int(due) or '0', r and NOW < r.til and '1' or '0', at }
 return { says, done(), counts(), int(NOW), call('HGETALL', q.p .. at) }

@@ -13,7 +13,8 @@ local q = queue(arg())
 local paused, active = arg() == '1', num()
 local rc, rp, rb, ka, kc, kp, kb, json = num(), num(), num(), num(), num(), num(), num(), arg()
 local meta, s = q.p .. 'meta', q.f .. 's'
-call('XADD', q.events, '*', 'event', paused and 'paused' or 'resumed')
+local changes = paused ~= q.paused
+if changes then call('XADD', q.events, '*', 'event', paused and 'paused' or 'resumed') end
 call('SADD', G .. 'q', q.name)
 local function set(key, on, ...)
   if on then
@@ -35,7 +36,8 @@ q.paused, q.most = paused, active > 0 and active or nil
 if paused then
   call('DEL', q.p .. 'marker', q.f .. 'marker')
 else
-  q.wakePlain, q.wakeLane, q.wakeDelay = true, true, true
+  if changes and hasPlain(q) then call('ZADD', q.p .. 'marker', 0, '0') end -- as BullMQ, also where enough are active
+  q.wakePlain, q.wakeLane, q.wakeDelay = true, true, not hasPlain(q)
 end
 for _, at in ipairs(call('SRANDMEMBER', q.f .. 'bl', 1000)) do unblock(q, string.match(at, '\n(.*)$')) end
 return { { call('SCARD', q.f .. 'bl') }, done(), counts(), int(NOW) }

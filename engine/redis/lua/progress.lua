@@ -20,7 +20,10 @@ for i = 1, num() do
       call('RPUSH', q.p .. id .. ':logs', line)
       note(q, id, j, 'log', '', 'x', line)
     end
-    if lines > 0 then call('LTRIM', q.p .. id .. ':logs', -1000, -1) end
+    if lines > 0 then
+      local most = not j.ours and string.match(call('HGET', q.p .. id, 'opts') or '', '"kl":(%d+)')
+      call('LTRIM', q.p .. id .. ':logs', -math.max(math.min(tonumber(most or 1000), 1000), 1), -1)
+    end
     out[i] = j.stop and 2 or 1
   else
     cursor = cursor + lines

@@ -10,7 +10,10 @@
 -- Keys: meta, wait, active, prioritized, pc, limiter, job, lock, marker, events, and
 -- our lanes, leases and rates.
 -- Gives the deliveries, when time will do something, what ended, now, and when this
--- queue may have something again.
+-- queue may have something again. A delivery is strings of MessagePack: id, hand-outs,
+-- name, data, timestamp, priority, fb, attempts that failed, how data holds the payload;
+-- and of one that is not plain also opts, deid, rjk and causes of failures. Its token is
+-- the one given with its number.
 
 local q, most, lease, token, worker = queue(arg()), num(), num(), arg(), arg()
 advance(q, 200)
@@ -153,10 +156,9 @@ end
 
 -- unmark takes a job back from among the finished, where somebody else let it wait again.
 local function unmark(id, j)
-  call('ZREM', q.f .. 'dead', id)
-  call('ZREM', G .. 'dead', q.name .. ':' .. id)
+  if j.dead then undead(q, id, j.dead) end
   call('ZREM', q.f .. 'f', id)
-  call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
+  call('HDEL', q.p .. id, 'fbz', 'fbo', 'fbq', 'fbu')
   j.final, j.dead = nil, nil
   lists(q, id, j)
 end
@@ -214,7 +216,7 @@ local function lease_(id, j, n, t)
   note(q, id, j, 'started', 'active')
   nextOfChain(j)
   local f = j.f or loadWhole(q, id).f
-  local d = { id, tok, j.d + 1, f.name, f.data, f.fbb or '', f.timestamp or '0', f.priority or '0', f.fb or '', f.atm or '0',
+  local d = { id, int(j.d + 1), f.name, f.data, f.timestamp or '0', f.priority or '0', f.fb or '', f.atm or '0', f.fbb or '',
     f.fb and '' or f.opts or '{}', f.deid or '', f.rjk or '' }
   if j.atm > 0 then
     for n = 0, 9 do
@@ -222,7 +224,7 @@ local function lease_(id, j, n, t)
       if s then d[#d + 1] = s end
     end
   end
-  return d, #f.data
+  return cmsgpack.pack(unpack(d)), #f.data
 end
 
 local out, bytes = {}, 0

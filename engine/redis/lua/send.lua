@@ -9,16 +9,16 @@
 --
 -- Most are new and have no dedup key: whether they are is asked for all at once.
 
-local out, all, records_, jobs, seen = {}, {}, {}, {}, {}
+local out, all, ids, jobs, seen = {}, {}, {}, {}, {}
 for i = 1, num() do
   local m = readMessage()
-  all[i], records_[i], jobs[i] = m, G .. 'i:' .. m.id, PRE .. ':' .. m.queue .. ':' .. m.id
+  all[i], ids[i], jobs[i] = m, G .. 'i:' .. m.id, PRE .. ':' .. m.queue .. ':' .. m.id
 end
-local known_ = call('MGET', unpack(records_))
+local known_ = call('MGET', unpack(ids))
 local fresh = call('EXISTS', unpack(jobs)) == 0
 for i, m in ipairs(all) do
   if fresh and not known_[i] and not seen[m.id] and m.key == '' then
-    out[i] = store(queue(m.queue), m, true)
+    out[i] = store(queue(m.queue), m)
   else
     out[i] = sendOne(m)
   end

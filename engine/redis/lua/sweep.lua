@@ -57,6 +57,18 @@ local function tidy(q)
   gone.more = true
 end
 
+-- ghosts are dead letters that Node clients took away: where there are some, a page is
+-- looked at each time.
+local function ghosts(q)
+  local s = call('HMGET', q.f .. 's', 'cancelled', 'expired', 'ghosts')
+  if call('ZCARD', q.f .. 'dead') + (s[1] or 0) + (s[2] or 0) <= call('ZCARD', q.p .. 'failed') then return end
+  local page = call('ZSCAN', q.f .. 'dead', s[3] or '0', 'COUNT', 500)
+  call('HSET', q.f .. 's', 'ghosts', page[1])
+  for i = 1, #page[2], 2 do
+    if not call('ZSCORE', q.p .. 'failed', page[2][i]) then undead(q, page[2][i], int(tonumber(page[2][i + 1]))) end
+  end
+end
+
 for _, name in ipairs(names) do
   local q = queue(name)
   advance(q, most)
@@ -64,6 +76,8 @@ for _, name in ipairs(names) do
   if check then
     stalled(q)
     tidy(q)
+    ghosts(q)
+    q.wakePlain, q.wakeLane, q.wakeDelay = true, true, not hasPlain(q) -- a marker that was lost is there again
   end
 end
 return { gone, done(), counts(), int(NOW), { gone.more and 1 or 0 } }

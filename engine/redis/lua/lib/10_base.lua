@@ -5,7 +5,8 @@
 -- ARGV[1]  prefix
 -- ARGV[2]  now, in ms; 0: the server's own clock
 -- ARGV[3]  most events of the history
--- ARGV[4…] what the script itself takes; `arg` gives one after the other
+-- ARGV[4]  minutes that BullMQ's metrics are kept; 0: where Node workers keep them
+-- ARGV[5…] what the script itself takes; `arg` gives one after the other
 --
 -- Keys are built here and not passed: one call may touch many queues, and which
 -- keys of a queue is known only while it runs. All have the prefix, so that a hash
@@ -20,9 +21,9 @@ if NOW == 0 then
   NOW = t[1] * 1000 + math.floor(t[2] / 1000)
 end
 local NOWS = string.format('%.0f', NOW) -- numbers are slow to pass to a command
-local HISTORY = tonumber(ARGV[3])
+local HISTORY, METRICS = tonumber(ARGV[3]), tonumber(ARGV[4])
 
-local cursor = 3
+local cursor = 4
 local function arg()
   cursor = cursor + 1
   return ARGV[cursor]
@@ -61,11 +62,11 @@ local function queue(name)
   local q = queues[name]
   if q then return q end
   local p = PRE .. ':' .. name .. ':'
-  local m = call('HMGET', p .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents')
+  local m = call('HMGET', p .. 'meta', 'paused', 'concurrency', 'opts.maxLenEvents', 'max')
   q = {
     name = name, p = p, f = p .. 'fb:', wait = p .. 'wait', active = p .. 'active',
     prio = p .. 'prioritized', delayed = p .. 'delayed', events = p .. 'events',
-    paused = m[1] and true or false, most = tonumber(m[2]), keep = m[3],
+    paused = m[1] and true or false, most = tonumber(m[2]), keep = m[3], max = m[4],
   }
   queues[name] = q
   touched[#touched + 1] = q
@@ -89,15 +90,16 @@ local function event(q, what, id, ...)
 end
 
 -- note writes to our own history, of jobs only. An entry of it has the events that
--- follow each other in a script, a hundred at most (see history.go): its field m is
--- the time and then for each event what, id, queue, name, attempt, state, how many
--- more, and those, all as strings of MessagePack.
+-- follow each other in a script, a hundred at most (see historyentry.go): its field m is
+-- the time and then groups of events that differ in their job only: what, queue, name,
+-- attempt, state, how many strings tell more, those, how many ids, and those, all as
+-- strings of MessagePack.
 --
 --   ::fb:h   the entries. The id of one is the place of its first event, and no other
 --            entry gets the places of the others
 --   ::fb:hn  how many events there have ever been
 --   ::fb:hx  now and then: how many there were, and the entry that made it so many
-local H, noted, notes, weight = G .. 'h', { NOWS }, 0, 0
+local H, groups, notes, weight = G .. 'h', {}, 0, 0
 
 local function keepHistory(id)
   local total = call('INCRBY', G .. 'hn', notes)
@@ -116,24 +118,44 @@ end
 
 local function writeNotes()
   if notes == 0 then return end
-  local id = call('XADD', H, '*', 'm', cmsgpack.pack(unpack(noted)))
+  local all = { NOWS }
+  for _, g in ipairs(groups) do
+    local n = #all
+    all[n + 1], all[n + 2], all[n + 3], all[n + 4] = g.what, g.q.name, g.name, int(g.atm + 1)
+    all[n + 5], all[n + 6] = g.state, int(#g.more)
+    for _, v in ipairs(g.more) do all[#all + 1] = v end
+    n = #all + 1
+    all[n] = int(#g)
+    for i = 1, #g do all[n + i] = g[i] end
+  end
+  local id = call('XADD', H, '*', 'm', cmsgpack.pack(unpack(all)))
   if notes > 1 then
     local ms, n = string.match(id, '^(%d+)-(%d+)$')
     call('XSETID', H, ms .. '-' .. int(n + notes - 1))
   end
   keepHistory(id)
-  noted, notes, weight = { NOWS }, 0, 0
+  groups, notes, weight = {}, 0, 0
 end
 
-local function note(q, id, j, what, state, ...)
+local nothing = {}
+
+-- note takes beside up to two strings or numbers that tell more, each after its name.
+local function note(q, id, j, what, state, kind, value, ...)
   if not j.job then return end
-  local n, more = #noted, { ... }
-  noted[n + 1], noted[n + 2], noted[n + 3], noted[n + 4] = what, id, q.name, j.name or ''
-  noted[n + 5], noted[n + 6], noted[n + 7] = int((j.atm or 0) + 1), state, int(#more)
-  for i, v in ipairs(more) do
-    if type(v) == 'number' then v = int(v) end
-    noted[n + 7 + i] = v
-    weight = weight + #v
+  local name, atm, g = j.name or '', j.atm or 0, groups[#groups]
+  if g and not kind and g.more == nothing and g.what == what and g.q == q and g.name == name and g.atm == atm and g.state == state then
+    g[#g + 1] = id
+  elseif g and g.value and g.value == value and g.what == what and g.q == q and g.name == name and g.atm == atm then
+    g[#g + 1] = id -- such as the same result
+  else
+    g = { id, what = what, q = q, name = name, atm = atm, state = state, more = nothing }
+    groups[#groups + 1] = g
+    if kind then
+      if type(value) == 'number' then value = int(value) end
+      g.more = { kind, value, ... }
+      if select('#', ...) == 0 then g.value = value end
+      for _, v in ipairs(g.more) do weight = weight + #v end
+    end
   end
   notes = notes + 1
   if notes == 100 or weight > 65536 then writeNotes() end
@@ -145,15 +167,3 @@ local function stopped(q)
 end
 
 local unload -- in 60_finish.lua
-
--- What many sends of one script have in common is written at once: ids into wait, and
--- records of ids. flush writes it; whatever reads these in between calls it first.
-local records = {}
-local function flush(q)
-  if q.push then
-    inParts('LPUSH', q.wait, q.push)
-    q.push = nil
-  end
-  for from = 1, #records, 2000 do call('MSET', unpack(records, from, math.min(from + 1999, #records))) end
-  if #records > 0 then records = {} end
-end

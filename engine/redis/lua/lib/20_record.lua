@@ -1,16 +1,17 @@
 -- The record of a job: BullMQ's hash, with fields of ours beside.
 --
---   fb   all of the message that BullMQ has no field for, JSON; absent: a Node job
---   fbj  1: it is a job, with a ledger; absent with fb: nobody tracks it
+--   fb   j for a job, with a ledger, or m for what nobody tracks; retention, if any: age,
+--        count, none, age of dead, count of dead; "|"; and all of the message that
+--        BullMQ has no field for, JSON. Absent: a Node job
 --   fbb  how data holds the payload: absent as it is, b base64, e it is empty
 --   fbg  chain: one after the other      fbl  limit key      fbt  tenant
 --   fbs  number in the order of sending, of those with one of the three
 --   fbp  where one of those waits: w in its lane, p parked behind its chain, d delayed
---   fbd  hand-outs, released ones not    fbz  final state    fbq  number as dead letter
---   fbw  until when its id is remembered fbk  its dedup record
+--   fbd  hand-outs, released ones not    fbq  number as dead letter
+--   fbo  it is completed: 1 with a result, 0 without      fbz  another final state
+--   fbk  its dedup record
 --   fbr  1: it has one of fbg, fbl, fbt, fbk, fbe, fbv
 --   fbe  expires    fbv  deadline        fbc  asked to stop: "!" and the reason
---   fbn  retention: age, count, none, age of dead, count of dead
 --   fbu  why it ended    fbf0…fbf9  why its last attempts failed
 
 local function ruled(j, f)
@@ -18,11 +19,14 @@ local function ruled(j, f)
   j.expires, j.deadline = tonumber(f.fbe or 0), tonumber(f.fbv or 0)
 end
 
+local foreign = { job = true, keep = '' }
+
 -- recordOf makes a record of fields by name.
 local function recordOf(f)
+  local h = f.fb and head(f.fb) or foreign
   local j = {
-    name = f.name, ours = f.fbw ~= nil, job = not f.fbw or f.fbj == '1', d = tonumber(f.fbd or 0), final = f.fbz, dead = f.fbq,
-    stop = f.fbc, keep = f.fbn, prio = tonumber(f.priority or 0) or 0, at = tonumber(f.timestamp or 0) or 0, atm = tonumber(f.atm or 0),
+    name = f.name, ours = h ~= foreign, job = h.job, keep = h.keep, d = tonumber(f.fbd or 0), final = f.fbz or f.fbo and 'completed',
+    dead = f.fbq, stop = f.fbc, prio = tonumber(f.priority or 0) or 0, at = tonumber(f.timestamp or 0) or 0, atm = tonumber(f.atm or 0),
     ats = tonumber(f.ats or 0), begun = f.processedOn, deid = f.deid, parentKey = f.parentKey, parent = f.parent, defa = f.defa,
     delay = tonumber(f.delay or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
   }
@@ -30,21 +34,22 @@ local function recordOf(f)
   return j
 end
 
-local usual = { 'name', 'fbw', 'fbj', 'fbr', 'fbd', 'fbz', 'fbq', 'fbc', 'fbn', 'priority', 'timestamp', 'atm', 'ats', 'processedOn',
-  'deid', 'parentKey', 'parent', 'defa', 'delay' }
+local usual = { 'name', 'fb', 'fbr', 'fbd', 'fbz', 'fbo', 'fbq', 'fbc', 'priority', 'timestamp', 'atm', 'ats', 'processedOn', 'deid',
+  'parentKey', 'parent', 'defa', 'delay' }
 local seldom = { 'fbg', 'fbl', 'fbt', 'fbs', 'fbp', 'fbk', 'fbe', 'fbv' }
 
 local function load(q, id)
   local v = call('HMGET', q.p .. id, unpack(usual))
   if not v[1] then return nil end
   -- as recordOf, which would need a table of the fields first
+  local h = v[2] and head(v[2]) or foreign
   local j = {
-    name = v[1], ours = v[2] ~= false, job = not v[2] or v[3] == '1', d = tonumber(v[5] or 0), final = v[6] or nil, dead = v[7] or nil,
-    stop = v[8] or nil, keep = v[9] or nil, prio = tonumber(v[10] or 0) or 0, at = tonumber(v[11] or 0) or 0, atm = tonumber(v[12] or 0),
-    ats = tonumber(v[13] or 0), begun = v[14] or nil, deid = v[15] or nil, parentKey = v[16] or nil, parent = v[17] or nil,
-    defa = v[18] or nil, delay = tonumber(v[19] or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
+    name = v[1], ours = h ~= foreign, job = h.job, keep = h.keep, d = tonumber(v[4] or 0), final = v[5] or v[6] and 'completed' or nil,
+    dead = v[7] or nil, stop = v[8] or nil, prio = tonumber(v[9] or 0) or 0, at = tonumber(v[10] or 0) or 0, atm = tonumber(v[11] or 0),
+    ats = tonumber(v[12] or 0), begun = v[13] or nil, deid = v[14] or nil, parentKey = v[15] or nil, parent = v[16] or nil,
+    defa = v[17] or nil, delay = tonumber(v[18] or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
   }
-  if v[4] then
+  if v[3] then
     local f = {}
     v = call('HMGET', q.p .. id, unpack(seldom))
     for i = 1, 8 do f[seldom[i]] = v[i] or nil end

@@ -74,7 +74,8 @@ local function follow(q, g)
   if call('HGET', q.p .. id, 'fbp') == 'p' then toLane(q, id, load(q, id)) end
 end
 
--- enqueue lets a job wait. front: it comes again, so it goes before its equals.
+-- enqueue lets a job wait. front: it comes again, so it goes before its equals. prev: where
+-- it was; moved: it has been waiting before, of which no event tells.
 local function enqueue(q, id, j, front, prev)
   if special(j) then
     call('ZADD', q.f .. 'p', j.at, id)
@@ -93,6 +94,7 @@ local function enqueue(q, id, j, front, prev)
     call(front and 'RPUSH' or 'LPUSH', q.wait, id)
     q.wakePlain = true
   end
+  if prev == 'moved' then return end
   if prev then event(q, 'waiting', id, 'prev', prev) else event(q, 'waiting', id) end
 end
 

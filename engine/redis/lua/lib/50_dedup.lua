@@ -19,7 +19,6 @@ end
 -- the window holds.
 local function known(r)
   local q = queue(r.queue)
-  flush(q)
   unload(q)
   if r.id == '' then r.id = r.of end
   local j = load(q, r.id)

@@ -6,15 +6,54 @@ local function keeps(j)
   if not k then
     local v = {}
     for s in string.gmatch(j.keep or '', '[^,]+') do v[#v + 1] = tonumber(s) end
-    k = { age = v[1] or 0, count = v[2] or 0, none = v[3] == 1, deadAge = v[4] or 0, deadCount = v[5] or 0 }
+    k = { age = v[1] or 0, count = v[2] or 0, none = v[3] == 1, deadAge = v[4] or 0, deadCount = v[5] or 0, noDead = v[6] == 1 }
     kept[j.keep or ''] = k
   end
   return k
 end
 
+-- keepAsNode takes over how long a Node producer wants a job kept: removeOnComplete and
+-- removeOnFail are true, a number, or an age in seconds and a number; none: for ever.
+local function keepAsNode(q, id, j)
+  local opts = not j.ours and call('HGET', q.p .. id, 'opts') or ''
+  if not string.find(opts, '"removeOn', 1, true) then return end
+  local o = cjson.decode(opts)
+  local function read(v)
+    if type(v) ~= 'table' then v = { count = v == true and 0 or tonumber(v) } end
+    local age, count = tonumber(v.age) or 0, tonumber(v.count)
+    return int(math.ceil(math.max(age, 0) * 1000)) .. ',' .. int(math.max(count or 0, 0)), count == 0 and '1' or '0'
+  end
+  local ok, none = read(o.removeOnComplete)
+  local dead, noDead = read(o.removeOnFail)
+  j.keep = ok .. ',' .. none .. ',' .. dead .. ',' .. noDead
+end
+
 local function delKeys(q, id)
   local k = q.p .. id
   call('DEL', k, k .. ':lock', k .. ':logs', k .. ':dependencies', k .. ':processed', k .. ':failed', k .. ':unsuccessful')
+end
+
+-- undead takes a dead letter from the lists of them. Those that have been grouped by
+-- their cause (deadput.lua) are counted by group:
+--
+--   ::fb:di       the group of a number
+--   ::fb:dm:<g>   the numbers of a group       ::fb:dg:<g>  what it is about
+--   ::fb:dn       groups by the newest number that they have had    ::fb:dc  by how many
+local function undead(q, id, seq)
+  call('ZREM', q.f .. 'dead', id)
+  call('ZREM', G .. 'dead', q.name .. ':' .. id)
+  local g = call('HGET', G .. 'di', seq)
+  if not g then return end
+  call('HDEL', G .. 'di', seq)
+  call('ZREM', G .. 'dm:' .. g, seq)
+  local n = call('ZCARD', G .. 'dm:' .. g)
+  if n > 0 then
+    call('ZADD', G .. 'dc', n, g)
+  else
+    call('DEL', G .. 'dg:' .. g)
+    call('ZREM', G .. 'dn', g)
+    call('ZREM', G .. 'dc', g)
+  end
 end
 
 -- forget drops a finished job and all that is known of it.
@@ -23,10 +62,7 @@ local function forget(q, id, j)
   call('ZREM', q.p .. 'failed', id)
   call('ZREM', q.f .. 'f', id)
   call('ZREM', q.f .. 'x', id)
-  if j.dead then
-    call('ZREM', q.f .. 'dead', id)
-    call('ZREM', G .. 'dead', q.name .. ':' .. id)
-  end
+  if j.dead then undead(q, id, j.dead) end
   if j.final == 'cancelled' or j.final == 'expired' then call('HINCRBY', q.f .. 's', j.final, -1) end
   delKeys(q, id)
   fade(G .. 'i:' .. id, id)
@@ -79,6 +115,17 @@ local function thin(q, set, count, field, most)
   end
 end
 
+-- thinNode is thin for jobs of Node producers, as BullMQ does it: all of them beyond the
+-- number leave, whoever finished them. Ours among them have their own bounds.
+local function thinNode(q, set, count)
+  local beyond = call('ZCARD', set) - count
+  if beyond <= 0 then return end
+  for _, id in ipairs(call('ZRANGE', set, 0, math.min(beyond, 100) - 1)) do
+    local j = load(q, id)
+    if j and not j.ours then forget(q, id, j) end
+  end
+end
+
 -- drop ends the hold that a lease has. It tells whether the job was active. In a script
 -- that leases nothing (q.later is there), the keys of the hold go at its end, all at once.
 local function drop(q, id, j)
@@ -100,6 +147,8 @@ end
 
 -- bury makes a dead letter of it.
 local function bury(q, id, j, fields)
+  local k = keeps(j)
+  if k.noDead then return delKeys(q, id) end
   local seq = call('INCR', G .. 'n')
   j.dead = int(seq)
   call('ZADD', q.f .. 'dead', seq, id)
@@ -108,13 +157,13 @@ local function bury(q, id, j, fields)
   fields[#fields + 1] = 'fbq'
   fields[#fields + 1] = j.dead
   call('HSET', q.p .. id, unpack(fields))
-  local k = keeps(j)
   if k.deadAge > 0 then call('ZADD', q.f .. 'x', NOW + k.deadAge, id) end
-  if k.deadCount > 0 then thin(q, q.f .. 'dead', k.deadCount, 'deadCount') end
+  if k.deadCount > 0 and j.ours then thin(q, q.f .. 'dead', k.deadCount, 'deadCount') end
+  if k.deadCount > 0 and not j.ours then thinNode(q, q.p .. 'failed', k.deadCount) end
 end
 
 -- shelve keeps a finished job as long as its retention says.
-local function shelve(q, id, j, set, fields)
+local function shelve(q, id, j, set, ...)
   local k = keeps(j)
   if not j.job or k.none then
     delKeys(q, id)
@@ -122,7 +171,6 @@ local function shelve(q, id, j, set, fields)
     if j.job then revive(q, id) end
     return
   end
-  if set == 'failed' then call('HINCRBY', q.f .. 's', fields[2], 1) end -- cancelled, expired
   if not q.shelf then
     q.shelf = { completed = {}, failed = {}, f = {}, x = {}, counts = {} }
     q.number = tonumber(call('HGET', q.f .. 's', 'f') or 0)
@@ -130,9 +178,10 @@ local function shelve(q, id, j, set, fields)
   q.number = q.number + 1
   later(q.shelf[set], NOWS, id)
   later(q.shelf.f, int(q.number), id)
-  call('HSET', q.p .. id, unpack(fields))
+  call('HSET', q.p .. id, ...)
   if k.age > 0 then later(q.shelf.x, int(NOW + k.age), id) end
-  if k.count > 0 then q.shelf.counts[k.count] = (q.shelf.counts[k.count] or 0) + 1 end
+  if k.count > 0 and not j.ours then q.shelf.node = k.count end
+  if k.count > 0 and j.ours then q.shelf.counts[k.count] = (q.shelf.counts[k.count] or 0) + 1 end
 end
 
 -- unload puts on the shelf what a script has finished, and ends the holds of it.
@@ -145,6 +194,7 @@ function unload(q)
     inParts('ZADD', q.p .. 'failed', s.failed)
     inParts('ZADD', q.f .. 'f', s.f)
     inParts('ZADD', q.f .. 'x', s.x)
+    if s.node then thinNode(q, q.p .. 'completed', s.node) end
     for count, n in pairs(s.counts) do thin(q, q.f .. 'f', count, 'count', n + 9) end
   end
   if q.later and #q.later > 0 then
@@ -157,11 +207,17 @@ function unload(q)
   end
 end
 
+local function counted(q, state)
+  q.count = q.count or {}
+  q.count[state] = (q.count[state] or 0) + 1
+end
+
 -- finish ends a job that waits or is active. state: completed, dead, cancelled or
 -- expired. cause: as kept in fbu; text: for people; charge: an attempt failed.
 local function finish(q, id, j, state, o)
   local key = q.p .. id
   local ok, charge = state == 'completed', o.charge
+  keepAsNode(q, id, j)
   if not drop(q, id, j) then unqueue(q, id, j) end
   if j.expires > 0 or j.deadline > 0 then call('ZREM', q.f .. 'x', id) end
   if j.place then call('HDEL', key, 'fbp') end
@@ -174,29 +230,30 @@ local function finish(q, id, j, state, o)
   parentDone(key, j, ok, value)
   local attempt = j.atm + 1
   if j.stop then call('HDEL', key, 'fbc') end
-  local fields = { 'fbz', state, 'finishedOn', NOWS, ok and 'returnvalue' or 'failedReason', value }
+  local fields = { 'finishedOn', NOWS, ok and 'returnvalue' or 'failedReason', value }
+  if ok then later(fields, 'fbo', o.said and '1' or '0') else later(fields, 'fbz', state) end
   if ok and j.job or charge then later(fields, 'atm', int(attempt)) end
   if o.cause then fields[#fields + 1] = 'fbu'; fields[#fields + 1] = o.cause end
   if not ok and j.defa then call('HDEL', key, 'defa') end
-  local cause = o.cause and { 'c', o.cause } or {}
-  if ok and o.said and #o.said <= 16384 then cause = { 'r', o.said } end
-  note(q, id, j, state, state, unpack(cause))
+  local tell, told = o.cause and 'c' or nil, o.cause
+  if ok and o.said and #o.said <= 16384 then tell, told = 'r', o.said end
+  note(q, id, j, state, state, tell, told)
   if ok then
-    if o.said then fields[#fields + 1] = 'fbo'; fields[#fields + 1] = '1' end
-    shelve(q, id, j, 'completed', fields)
+    shelve(q, id, j, 'completed', unpack(fields))
     event(q, 'completed', id, 'returnvalue', value, 'prev', 'active')
   elseif state == 'dead' then
+    local tries = tonumber(string.match(call('HGET', key, 'opts') or '', '"attempts":(%d+)') or 0)
     bury(q, id, j, fields)
     event(q, 'failed', id, 'failedReason', value, 'prev', 'active')
-    event(q, 'retries-exhausted', id, 'attemptsMade', int(attempt))
+    if attempt >= tries then event(q, 'retries-exhausted', id, 'attemptsMade', int(attempt)) end
   else
-    shelve(q, id, j, 'failed', fields)
+    shelve(q, id, j, 'failed', unpack(fields))
+    if j.job and not keeps(j).none then call('HINCRBY', q.f .. 's', state, 1) end
     event(q, 'failed', id, 'failedReason', value, 'prev', 'active')
   end
   keyEnds(q, id, j, state)
   q.ended = true
-  q.count = q.count or {}
-  q.count[state] = (q.count[state] or 0) + 1
+  counted(q, state)
 end
 
 -- causeOf makes what fbu and fbf hold: attempt, its start, when it failed, and JSON.

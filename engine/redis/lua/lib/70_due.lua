@@ -5,6 +5,7 @@ local function timeOut(q, id)
   local j = load(q, id)
   if not j then return end
   if j.final then
+    keepAsNode(q, id, j)
     local k = keeps(j)
     if (j.final == 'dead' and k.deadAge or k.age) > 0 then
       if j.final == 'dead' then note(q, id, j, 'discarded', '', 'x', 'kept as long as its retention says: age') end
@@ -55,39 +56,51 @@ local function advance(q, most)
   end
 end
 
--- nextDue is when time alone will do something to a queue; nil: never.
-local function nextDue(q)
-  local min
-  local function sooner(v)
-    if v and (not min or v < min) then min = v end
-  end
-  for _, set in ipairs({ 'l', 'd', 'x', 'rr' }) do
-    local at = tonumber(call('ZRANGE', q.f .. set, 0, 0, 'WITHSCORES')[2])
-    sooner(at and math.ceil(at))
-  end
-  local d = tonumber(call('ZRANGE', q.delayed, 0, 0, 'WITHSCORES')[2])
-  if d then sooner(math.floor(d / 4096)) end
-  return min, d
-end
-
 local function hasPlain(q) return call('LLEN', q.wait) > 0 or call('ZCARD', q.prio) > 0 end
 
 local function hasLanes(q) return call('EXISTS', q.f .. 't:') == 1 or call('EXISTS', q.f .. 'turn') == 1 end
+
+-- measure counts what has ended by the minute, for BullMQ's getMetrics: in a hash how many
+-- there have been, and how many when the last minute began; in a list the minutes, newest
+-- first. They are on where the settings say so, or a Node worker has begun them.
+local function measure(q)
+  local completed, failed = q.p .. 'metrics:completed', q.p .. 'metrics:failed'
+  if METRICS == 0 and call('EXISTS', completed, failed) == 0 then return end
+  local ended = { [completed] = 0, [failed] = 0 }
+  for state, n in pairs(q.count) do
+    local key = state == 'completed' and completed or failed
+    ended[key] = ended[key] + n
+  end
+  local most = METRICS > 0 and METRICS or 20160
+  for key, n in pairs(ended) do
+    local before = n > 0 and call('HINCRBY', key, 'count', n) - n
+    local v = before and call('HMGET', key, 'prevTS', 'prevCount')
+    local minutes = v and v[1] and math.min(math.floor(NOW / 60000) - math.floor(v[1] / 60000), most) or 0
+    if v and not v[1] then
+      call('HSET', key, 'prevTS', NOWS, 'prevCount', 0)
+    elseif minutes > 0 then
+      local points = { int(before - tonumber(v[2] or 0)) }
+      for i = 2, minutes do points[i] = '0' end
+      inParts('LPUSH', key .. ':data', points)
+      call('LTRIM', key .. ':data', 0, most - 1)
+      call('HSET', key, 'prevTS', NOWS, 'prevCount', int(before))
+    end
+  end
+end
 
 -- done ends a script: it wakes whoever should look again, and notes when time will
 -- do something next. It gives that time, of all queues; 0: never.
 local function done()
   for _, q in ipairs(touched) do
-    flush(q)
     unload(q)
+    if q.count then measure(q) end
     if q.unlisted then inParts('ZREM', q.f .. 'j', q.unlisted) end
     if q.listed then inParts('ZADD', q.f .. 'j', q.listed) end
     if q.added then
       call('INCRBY', q.p .. 'id', q.added)
       call('SADD', G .. 'q', q.name)
     end
-    local due, delayed = nextDue(q)
-    if due then call('ZADD', G .. 'due', due, q.name) else call('ZREM', G .. 'due', q.name) end
+    local delayed = noteDue(q)
     if q.wakeDelay and delayed then call('ZADD', q.p .. 'marker', delayed / 4096, '1') end
     local freed = q.freed and q.most
     if (q.wakePlain or q.wakeLane or freed) and not stopped(q) then
@@ -99,8 +112,7 @@ local function done()
     end
   end
   writeNotes()
-  local head = call('ZRANGE', G .. 'due', 0, 0, 'WITHSCORES')
-  return head[2] and int(tonumber(head[2])) or '0'
+  return nextOfAll()
 end
 
 -- counts tells what ended by itself or otherwise, for whoever counts since its opening.

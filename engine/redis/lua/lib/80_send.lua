@@ -1,16 +1,15 @@
 -- One message, from an argument, into its queue. In it are, as strings of MessagePack
 -- (one argument costs less than many) and in this order:
--- queue, id, name, data, how data holds the payload, opts, due, priority, fb,
--- fingerprint, window, chain, limit key, tenant, key of the dedup record, mode, job,
--- expires, deadline, retention, deid.
+-- queue, id, name, how data holds the payload, opts, fb, fingerprint, window, and for
+-- others than plain ones due, priority, chain, limit key, tenant, key of the dedup record,
+-- mode, expires, deadline, deid. The argument after it is the data.
 
 local function readMessage()
-  local queue, id, name, data, enc, opts, due, prio, fb, print, window, g, l, t, key, mode, job, expires, deadline, keep, deid =
-    cmsgpack.unpack(arg())
+  local v = { cmsgpack.unpack(arg()) }
   return {
-    queue = queue, id = id, name = name, data = data, enc = enc, opts = opts, due = tonumber(due), prio = tonumber(prio), fb = fb,
-    print = print, window = tonumber(window), g = g, l = l, t = t, key = key, mode = mode, job = job, expires = tonumber(expires),
-    deadline = tonumber(deadline), keep = keep, deid = deid,
+    queue = v[1], id = v[2], name = v[3], data = arg(), enc = v[4], opts = v[5], fb = v[6], print = v[7], window = tonumber(v[8]),
+    due = tonumber(v[9] or 0), prio = tonumber(v[10] or 0), g = v[11] or '', l = v[12] or '', t = v[13] or '', key = v[14] or '',
+    mode = v[15] or '', expires = tonumber(v[16] or 0), deadline = tonumber(v[17] or 0), deid = v[18] or '',
   }
 end
 
@@ -88,15 +87,13 @@ local function sameID(q, m)
   if j then return nil, rq, j end
 end
 
--- store stores a message that is new. alone: no other of the script reads what it
--- writes before the end.
-local function store(q, m, alone)
+-- store stores a message that is new.
+local function store(q, m)
   local id, key = m.id, q.p .. m.id
   q.added = (q.added or 0) + 1
   local til = NOW + m.window
-  local j = { name = m.name, ours = true, job = m.job == '1', d = 0, atm = 0, prio = m.prio, at = NOW, seq = 0 }
-  local fields = { 'name', m.name, 'data', m.data, 'opts', m.opts, 'timestamp', NOWS, 'delay', '0', 'priority', int(m.prio), 'fb', m.fb,
-    'fbw', int(til) }
+  local j = { name = m.name, ours = true, job = head(m.fb).job, d = 0, atm = 0, prio = m.prio, at = NOW, seq = 0 }
+  local fields = { 'name', m.name, 'data', m.data, 'opts', m.opts, 'timestamp', NOWS, 'delay', '0', 'priority', int(m.prio), 'fb', m.fb }
   local function field(name, value)
     if value == '' then return nil end
     fields[#fields + 1] = name
@@ -104,11 +101,9 @@ local function store(q, m, alone)
     return value
   end
   field('fbb', m.enc)
-  field('fbj', m.job)
   j.g, j.l, j.t = field('fbg', m.g), field('fbl', m.l), field('fbt', m.t)
   if special(j) or m.key ~= '' or m.expires > 0 or m.deadline > 0 then field('fbr', '1') end
   field('fbk', m.key)
-  field('fbn', m.keep)
   field('deid', m.deid)
   if m.expires > 0 then field('fbe', int(m.expires)) end
   if m.deadline > 0 then field('fbv', int(m.deadline)) end
@@ -119,7 +114,7 @@ local function store(q, m, alone)
   end
   call('HSET', key, unpack(fields))
   local says = int(til) .. '|' .. m.print .. '|' .. m.queue .. '|'
-  if alone then later(records, G .. 'i:' .. id, says) else call('SET', G .. 'i:' .. id, says) end
+  call('SET', G .. 'i:' .. id, says)
   if m.key ~= '' then
     call('HSET', q.f .. 'k', id, m.key)
     call('SET', G .. m.key, says .. id)
@@ -139,14 +134,7 @@ local function store(q, m, alone)
     postpone(q, id, j, m.due)
     note(q, id, j, 'added', 'delayed', 'd', m.due)
   else
-    if alone and m.prio == 0 and not special(j) then
-      q.push = q.push or {}
-      q.push[#q.push + 1] = id
-      q.wakePlain = true
-      event(q, 'waiting', id)
-    else
-      enqueue(q, id, j, false)
-    end
+    enqueue(q, id, j, false)
     note(q, id, j, 'added', 'waiting')
   end
   return '0'
@@ -155,11 +143,10 @@ end
 -- sendOne stores a message: 0, or what it is a duplicate of, and how.
 local function sendOne(m)
   local q = queue(m.queue)
-  flush(q)
   unload(q)
   local dup, oldQueue, old = sameID(q, m)
   dup = dup or (m.key ~= '' and sameKey(q, m))
   if dup then return dup end
   if old then retire(oldQueue, m.id) end
-  return store(q, m, false)
+  return store(q, m)
 end

@@ -34,22 +34,25 @@ local function unfinished(q)
     + call('ZCARD', q.p .. 'waiting-children') + call('LLEN', q.active) + call('ZCARD', q.f .. 'p') + call('ZCARD', q.f .. 'd')
 end
 
--- adopt gives a number to what Node workers let fail for good, so that it is listed
--- as a dead letter. Each failed job is looked at once.
+-- adoptOne gives a number to a job that a Node worker let fail for good, so that it is
+-- listed as a dead letter.
+local function adoptOne(q, id, at)
+  local j = load(q, id)
+  if not j or j.final then return end
+  local why = call('HGET', q.p .. id, 'failedReason') or 'failed'
+  local seq = int(call('INCR', G .. 'n'))
+  call('ZADD', q.f .. 'dead', seq, id)
+  call('ZADD', G .. 'dead', seq, q.name .. ':' .. id)
+  call('HSET', q.p .. id, 'fbz', 'dead', 'fbq', seq, 'fbu',
+    int(j.atm) .. '|' .. (j.begun or '0') .. '|' .. at .. '|' .. cjson.encode({ code = 'handler', message = why }))
+end
+
+-- adopt does so for all of a queue. Each failed job is looked at once.
 local function adopt(q)
   local from = call('HGET', q.f .. 's', 'adopted') or '-inf'
   local ids = call('ZRANGEBYSCORE', q.p .. 'failed', from, '+inf', 'WITHSCORES', 'LIMIT', 0, 100)
   for i = 1, #ids, 2 do
-    local id = ids[i]
-    local j = load(q, id)
-    if j and not j.final then
-      local why = call('HGET', q.p .. id, 'failedReason') or 'failed'
-      local seq = int(call('INCR', G .. 'n'))
-      call('ZADD', q.f .. 'dead', seq, id)
-      call('ZADD', G .. 'dead', seq, q.name .. ':' .. id)
-      call('HSET', q.p .. id, 'fbz', 'dead', 'fbq', seq, 'fbu',
-        int(j.atm) .. '|' .. (j.begun or '0') .. '|' .. ids[i + 1] .. '|' .. cjson.encode({ code = 'handler', message = why }))
-    end
+    adoptOne(q, ids[i], ids[i + 1])
     if #ids == 200 or ids[i + 1] ~= from then call('HSET', q.f .. 's', 'adopted', ids[i + 1]) end
   end
 end

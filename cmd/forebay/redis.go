@@ -20,12 +20,14 @@ const (
 	redisPatience = 10 * time.Second
 	redisAgain    = 250 * time.Millisecond
 	redisTimeout  = 5 * time.Second // of the questions beside
+	redisListed   = 64              // queues for which BullMQ's getWorkers lists this server
 )
 
 func redisConfig(s *config.Settings) redis.Config {
 	r := &s.Redis
 	return redis.Config{
 		URL: r.Address(), Cluster: r.Cluster, Prefix: r.Prefix, Name: r.Name, Timeout: r.Timeout, History: int(s.History.MaxRows),
+		Metrics: int(r.Metrics), Listed: redisListed,
 	}
 }
 
@@ -40,13 +42,18 @@ func redisName(r *config.Redis) string {
 
 // openEngines opens what keeps events, and beside it what keeps jobs if that is elsewhere.
 func (s *server) openEngines() (engine.Engine, error) {
-	events, err := s.openShared()
-	if err != nil || s.settings.Redis.Address() == "" {
-		return events, err
+	if s.settings.Redis.Address() == "" {
+		return s.openJobs(s.local, s.openShared)
+	}
+	events, err := s.openShared(s.local)
+	if err != nil {
+		return nil, err
 	}
 	if err = s.openRedis(); err == nil {
 		var all engine.Engine
-		if all, err = route.NewApart(s.redis, map[string]engine.Engine{event.Queue: events}); err == nil {
+		if all, err = s.openJobs(s.redis, func(jobs engine.Engine) (engine.Engine, error) {
+			return route.NewApart(jobs, map[string]engine.Engine{event.Queue: events})
+		}); err == nil {
 			return all, nil
 		}
 		err = errors.Join(err, s.redis.Close())

@@ -53,10 +53,10 @@ func (s *shared) check(context.Context) error {
 	return nil
 }
 
-// openShared puts the queue that servers share, if there is one, beside this server's own.
-func (s *server) openShared() (engine.Engine, error) {
+// openShared puts the queue that servers share, if there is one, beside what keeps the others.
+func (s *server) openShared(own engine.Engine) (engine.Engine, error) {
 	if s.settings.SQS.URL == "" {
-		return s.local, nil
+		return own, nil
 	}
 	remote, err := openSQS(s.settings, sqs.Config{Logger: s.log.With("part", "aws sqs")})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *server) openShared() (engine.Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, remote.Close())
 	}
-	all, err := route.New(s.local, map[string]engine.Engine{event.Queue: s.shared.outbox})
+	all, err := route.New(own, map[string]engine.Engine{event.Queue: s.shared.outbox})
 	if err != nil {
 		return nil, errors.Join(err, s.shared.outbox.Close())
 	}

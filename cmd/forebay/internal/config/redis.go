@@ -20,6 +20,7 @@ type Redis struct {
 	Prefix   string
 	Name     string
 	Timeout  time.Duration
+	Metrics  int64
 }
 
 const defaultRedisPort = 6379
@@ -43,6 +44,8 @@ func (s *Settings) redisTable() []*setting {
 			doc: "What BullMQ shows as the worker of a job that this server works."},
 		{key: "redis.timeout", value: duration(&v.Timeout, 5*time.Second, 100*time.Millisecond, time.Minute),
 			doc: "How long one call to Redis may take, its repeats while a failover lasts included."},
+		{key: "redis.metrics", value: number(&v.Metrics, 0, 0, 100_000),
+			doc: "Minutes of BullMQ's own metrics (getMetrics) to keep for each queue. 0: only where a Node worker has them on."},
 	}
 }
 

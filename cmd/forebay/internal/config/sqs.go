@@ -190,6 +190,7 @@ func (s *Settings) finishSQS() Problems {
 	if len(s.SQS.Topics) > 0 && s.SQS.Unwrap == "none" {
 		add("sqs.topics", "has no meaning unless sqs.unwrap is set")
 	}
+	s.checkSQSJobs(add)
 	for _, one := range s.all {
 		if one.sqsQueue == nil {
 			continue

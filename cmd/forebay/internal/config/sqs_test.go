@@ -66,3 +66,26 @@ func TestQueuesOfTheSettingsFile(t *testing.T) {
 		t.Errorf("roles are %v", s.Server.Roles)
 	}
 }
+
+func TestJobsOverSQS(t *testing.T) {
+	const url = "https://sqs.eu-west-1.amazonaws.com/123456789012/"
+	s, err := Load(Sources{Flags: []Flag{{Key: "queues.mail.sqs", Value: url + "mail"}, {Key: "queues.other.attempts", Value: "3"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := s.SQSJobs(); len(all) != 1 || all["mail"] != url+"mail" {
+		t.Errorf("got %v", all)
+	}
+	for want, flags := range map[string][]Flag{
+		"name that":           {{Key: "queues.default.sqs", Value: url + "mail"}},
+		"events are no jobs":  {{Key: "queues.events.sqs", Value: url + "mail"}},
+		"names no queue":      {{Key: "queues.mail.sqs", Value: "https://sqs.eu-west-1.amazonaws.com"}},
+		"a standard one":      {{Key: "queues.mail.sqs", Value: url + "mail.fifo"}},
+		"each needs its own":  {{Key: "queues.mail.sqs", Value: url + "a"}, {Key: "queues.more.sqs", Value: url + "a"}},
+		"the queue of sqs.ur": {{Key: "queues.mail.sqs", Value: url + "a"}, {Key: "sqs.url", Value: url + "a"}},
+	} {
+		if _, err := Load(Sources{Flags: flags}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: got %v, want %q", flags, err, want)
+		}
+	}
+}

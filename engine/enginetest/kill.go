@@ -43,6 +43,10 @@ type KillConfig struct {
 	Rounds int           // 0: 20
 	Life   time.Duration // longest life of a child after its first fact; 0: 400 ms
 	Keeps  bool          // the engine keeps leases (engine.Receive.Kept)
+
+	// AllKept: the store is a server that does not notice the end of a process, so that all
+	// leases end in their own time. The child asks for kept ones only, which are short.
+	AllKept bool
 }
 
 const (

@@ -36,11 +36,12 @@ type child struct {
 	known []string
 	jobs  bool // the engine keeps a ledger
 	keeps bool // it keeps leases
+	all   bool // all of them, since they outlive the process anyway
 }
 
 // killChild works until it is killed.
 func killChild(t *testing.T, cfg KillConfig, dir string) {
-	c := &child{facts: os.NewFile(factsFD, "facts"), round: setting(t, killRoundEnv, 0), keeps: cfg.Keeps}
+	c := &child{facts: os.NewFile(factsFD, "facts"), round: setting(t, killRoundEnv, 0), keeps: cfg.Keeps, all: cfg.AllKept}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // should the parent have died
 	defer cancel()
 	c.ctx = ctx
@@ -159,7 +160,7 @@ func (c *child) sendAgain() error {
 func (c *child) consume(consumer int, rng *rand.Rand) error {
 	for n := 0; c.ctx.Err() == nil; n++ {
 		r := engine.Receive{Queue: testQueue, Max: 1 + rng.IntN(50), Wait: time.Second, Lease: killLease}
-		if c.keeps && rng.IntN(3) == 0 {
+		if c.all || c.keeps && rng.IntN(3) == 0 {
 			r.Lease, r.Kept = killKept, true
 		}
 		ds, err := c.e.Receive(c.ctx, r)

@@ -57,7 +57,6 @@ func harness(t testing.TB, connect func(ctx context.Context, cfg redis.Config) (
 			enginetest.LateSettling: "a receipt leads to its message only while it is live",
 			enginetest.Peeking:      "not built",
 			enginetest.Logging:      "memory is too dear for what was settled",
-			enginetest.DeadGrouping: "no index is kept by cause; package broker goes through the dead letters",
 		},
 	}
 }

@@ -100,3 +100,6 @@ func (e *Engine) Waits(queue string) bool {
 	defer e.waits.mu.Unlock()
 	return e.waits.reading[queue] && e.waits.queues[queue] != nil
 }
+
+// ListAgain does what the keeper does from time to time for the names of connections.
+func (e *Engine) ListAgain() { e.listed.again() }

@@ -49,6 +49,10 @@ func worker(url string) {
 			if errs, err := e.Extend(ctx, []forebay.Receipt{d.Receipt}, 2*time.Second); err != nil || errs[0] != nil {
 				continue
 			}
+			fmt.Println("begin", d.ID)
+			if d.Kind == "slow" {
+				select {} // until it is killed
+			}
 			key := "at:" + strings.TrimPrefix(d.ID, "q:")
 			if other, err := c.SetArgs(ctx, key, os.Getpid(), goredis.SetArgs{Get: true}).Result(); err == nil && lives(other) {
 				fmt.Println("overlap", d.ID)

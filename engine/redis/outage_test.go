@@ -116,19 +116,49 @@ func (l *load) moves(t *testing.T, when string) {
 	}
 }
 
+// loaded is an engine with a sender and two receivers; stop ends them, and holds that all
+// that was acknowledged as sent has come, and nothing is left.
+func loaded(t *testing.T, cfg redis.Config) (l *load, stop func()) {
+	t.Helper()
+	l = &load{
+		e: mustOpen(t, cfg), sent: make(map[string]bool), acked: make(map[string]bool), maybe: make(map[string]bool), codes: make(map[forebay.Code]int),
+	}
+	end, endSending := make(chan struct{}), make(chan struct{})
+	var sender, receivers sync.WaitGroup
+	sender.Go(func() { l.send(endSending) })
+	receivers.Go(func() { l.receive(end) })
+	receivers.Go(func() { l.receive(end) })
+	l.moves(t, "at first")
+	return l, func() {
+		close(endSending)
+		sender.Wait()
+		close(end)
+		receivers.Wait()
+		for id := range l.sent {
+			if !l.acked[id] && !l.maybe[id] {
+				t.Errorf("%s was acknowledged as sent, and never came", id)
+			}
+		}
+		if len(l.ackedTwice) > 0 {
+			t.Errorf("%v were acked twice", l.ackedTwice)
+		}
+		st, err := l.e.Stats(t.Context(), "q")
+		if err != nil || st[0].Waiting+st[0].Active+st[0].Delayed > 0 {
+			t.Errorf("in the end stats are %+v, %v; want nothing left", st, err)
+		}
+		for code, n := range l.codes {
+			if code != forebay.CodeUnavailable {
+				t.Errorf("%d calls failed with code %s, want unavailable only", n, code)
+			}
+		}
+		t.Logf("%d sent, of %d the settle was cut off, %d calls failed", len(l.sent), len(l.maybe), l.codes[forebay.CodeUnavailable])
+	}
+}
+
 func TestOutages(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, durable)
-	l := &load{
-		e:    mustOpen(t, redis.Config{URL: s.URL(0), Timeout: time.Second}),
-		sent: make(map[string]bool), acked: make(map[string]bool), maybe: make(map[string]bool), codes: make(map[forebay.Code]int),
-	}
-	stop, stopSending := make(chan struct{}), make(chan struct{})
-	var sender, receivers sync.WaitGroup
-	sender.Go(func() { l.send(stopSending) })
-	receivers.Go(func() { l.receive(stop) })
-	receivers.Go(func() { l.receive(stop) })
-	l.moves(t, "at first")
+	l, stop := loaded(t, redis.Config{URL: s.URL(0), Timeout: time.Second})
 	outages := map[string]func(){"stopped": s.Stop, "killed": s.Kill, "paused": func() {
 		if err := s.Pause(); err != nil {
 			t.Error(err)
@@ -153,26 +183,55 @@ func TestOutages(t *testing.T) {
 			t.Errorf("after it was %s: check gave %v", what, err)
 		}
 	}
-	close(stopSending)
-	sender.Wait()
-	close(stop)
-	receivers.Wait()
-	for id := range l.sent {
-		if !l.acked[id] && !l.maybe[id] {
-			t.Errorf("%s was acknowledged as sent, and never came", id)
+	stop()
+}
+
+// The network between engine and server: connections are reset with what is on their way,
+// and go on without either end being told that nothing arrives any more.
+func TestCutOff(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{})
+	p := startProxy(t, s.Addr())
+	l, stop := loaded(t, redis.Config{URL: p.url(), Timeout: 500 * time.Millisecond})
+	for range 20 {
+		p.reset()
+		l.moves(t, "after a reset")
+	}
+	for range 2 {
+		p.lose(true)
+		if err := l.e.Check(t.Context()); forebay.CodeOf(err) != forebay.CodeUnavailable {
+			t.Errorf("check while nothing arrives gave %v, want code unavailable", err)
+		}
+		p.lose(false)
+		l.moves(t, "after nothing had arrived")
+	}
+	stop()
+}
+
+// A replica takes the place of the server: those that are connected to the old one are told
+// READONLY until they are led to the new one.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	a, b := redistest.Start(t, redistest.Config{}), redistest.Start(t, redistest.Config{})
+	host, port, _ := strings.Cut(a.Addr(), ":")
+	command(t, b, "replicaof", host, port)
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		if info, err := client(t, a).Info(t.Context(), "replication").Result(); err == nil && strings.Contains(info, "state=online") {
+			break
 		}
 	}
-	if len(l.ackedTwice) > 0 {
-		t.Errorf("%v were acked twice", l.ackedTwice)
+	p := startProxy(t, a.Addr())
+	l, stop := loaded(t, redis.Config{URL: p.url(), Timeout: time.Second})
+	host, port, _ = strings.Cut(b.Addr(), ":")
+	command(t, a, "failover", "to", host, port)
+	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
+		if err := l.e.Check(t.Context()); forebay.CodeOf(err) == forebay.CodeUnavailable && strings.Contains(err.Error(), "READONLY") {
+			break
+		}
 	}
-	st, err := l.e.Stats(t.Context(), "q")
-	if err != nil || st[0].Waiting+st[0].Active+st[0].Delayed > 0 {
-		t.Errorf("in the end stats are %+v, %v; want nothing left", st, err)
-	}
-	if l.codes[forebay.CodeUnavailable] == 0 || len(l.codes) != 1 {
-		t.Errorf("calls failed with %v, want unavailable only", l.codes)
-	}
-	t.Logf("%d sent, of %d the settle was cut off, %d calls failed", len(l.sent), len(l.maybe), l.codes[forebay.CodeUnavailable])
+	p.leadTo(b.Addr())
+	l.moves(t, "after the failover")
+	stop()
 }
 
 func TestAReplicaTakesNothing(t *testing.T) {

@@ -8,6 +8,8 @@ const [port, version, prefix] = process.argv.slice(2)
 const { Queue, Worker, QueueEvents, FlowProducer, UnrecoverableError } = await import(version === '5' ? 'bullmq5' : 'bullmq')
 const connection = { host: '127.0.0.1', port: Number(port), maxRetriesPerRequest: null }
 const queues = new Map()
+const hands = new Map() // workers by queue that take a job when they are told to
+const held = new Map() // what they have taken, by id
 const say = (o) => process.stdout.write(JSON.stringify(o) + '\n')
 
 function alive (pid) {
@@ -25,6 +27,17 @@ function queue (name) {
     queues.set(name, q)
   }
   return queues.get(name)
+}
+
+// route gives the handler of bull-board for a path, as the server beneath it would.
+function route (routes, method, path) {
+  for (const r of routes) {
+    const names = []
+    const pattern = r.route.replace(/:(\w+)/g, (_, name) => { names.push(name); return '([^/]+)' })
+    const found = r.method === method && new RegExp('^' + pattern + '$').exec(path)
+    if (found) return { r, params: Object.fromEntries(names.map((name, i) => [name, decodeURIComponent(found[i + 1])])) }
+  }
+  throw new Error(`bull-board has no ${method} ${path}`)
 }
 
 const commands = {
@@ -53,6 +66,53 @@ const commands = {
     const j = await queue(q).getJob(id)
     return { values: await j.getChildrenValues(), counts: await j.getDependenciesCount() }
   },
+  // board asks bull-board's own API, without a server between.
+  async board ({ queue: q, method, path, query, body }) {
+    const [{ createBullBoard }, { BullMQAdapter }] = await Promise.all([import('@bull-board/api'), import('@bull-board/api/bullMQAdapter')])
+    const server = { setQueues (all) { this.queues = all; return this }, setApiRoutes (all) { this.routes = all; return this } }
+    for (const f of ['setViewsPath', 'setStaticPath', 'setUIConfig', 'setEntryRoute', 'setErrorHandler']) server[f] = () => server
+    createBullBoard({ queues: [new BullMQAdapter(queue(q))], serverAdapter: server, options: { validateResponses: true } })
+    const { r, params } = route(server.routes, method, path)
+    const out = await r.handler({ queues: server.queues, params, query: query ?? {}, body: body ?? {}, headers: {} })
+    return { status: out.status ?? 200, body: out.body }
+  },
+  async take ({ queue: q }) {
+    if (!hands.has(q)) {
+      hands.set(q, new Worker(q, null, { connection, prefix, autorun: false }))
+      hands.get(q).on('error', () => {})
+    }
+    const token = 'hand' + Math.random()
+    const job = await hands.get(q).getNextJob(token, { block: false })
+    if (job) held.set(job.id, { job, token })
+    return { id: job?.id ?? '' }
+  },
+  async end ({ id, how, value }) {
+    const { job, token } = held.get(id)
+    held.delete(id)
+    const failure = (E) => Object.assign(new E(value), { stack: value })
+    if (how === 'complete') await job.moveToCompleted(value, token, false)
+    if (how === 'retry') await job.moveToFailed(failure(Error), token, false)
+    if (how === 'fail') await job.moveToFailed(failure(UnrecoverableError), token, false)
+    if (how === 'release') await job.moveToWait(token)
+    return {}
+  },
+  async tell ({ id, progress, line }) {
+    await held.get(id).job.updateProgress(progress)
+    await held.get(id).job.log(line)
+    return {}
+  },
+  // change is what a client does to a job that nobody works on.
+  async change ({ queue: q, id, how, value }) {
+    const job = await queue(q).getJob(id)
+    if (how === 'promote') await job.promote()
+    if (how === 'priority') await job.changePriority({ priority: value })
+    if (how === 'data') await job.updateData(value)
+    if (how === 'retry') await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true })
+    if (how === 'remove') await job.remove()
+    return {}
+  },
+  async metrics ({ queue: q, type }) { return await queue(q).getMetrics(type) },
+  async workers ({ queue: q }) { return { all: await queue(q).getWorkers() } },
   async finished ({ queue: q, id, ms }) {
     const j = await queue(q).getJob(id)
     const ev = new QueueEvents(q, { connection, prefix })

@@ -101,7 +101,7 @@ func TestReplayOfWhatIsNotThere(t *testing.T) {
 	for want, r := range map[string]api.HistoryReplay{
 		"no projection \"orders\"": {Into: "projection", Name: "orders"},
 		"no queue \"typo\"":        {Into: "queue", Name: "typo"},
-		"no queue \"typo2\"":  {Into: "queue", Name: "named", Queue: "typo2"},
+		"no queue \"typo2\"":       {Into: "queue", Name: "named", Queue: "typo2"},
 		"keeps no log":             {Into: "sink", Queue: "none"},
 		"before it begins":         {Into: "sink", From: "-1h", To: "-2h"},
 	} {

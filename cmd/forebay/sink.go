@@ -19,6 +19,7 @@ import (
 // sink is what the server asks of either database.
 type sink interface {
 	worker.BatchHandler
+	Again(ctx context.Context, ds []forebay.Delivery) []error
 	Find(ctx context.Context, eventID string) (event.Event, bool, error)
 	Check(ctx context.Context) error
 	State() words.State

@@ -53,8 +53,13 @@ func Send(ctx context.Context, e engine.Engine, producers, size int, msgs []fore
 	})
 }
 
-// Drain receives and acks n messages, size at a time, with so many consumers.
+// Drain receives and acks n messages of Messages, size at a time, with so many consumers.
 func Drain(ctx context.Context, e engine.Engine, consumers, size, n int) (Result, error) {
+	return DrainQueue(ctx, e, "bench", consumers, size, n)
+}
+
+// DrainQueue is Drain, of any queue.
+func DrainQueue(ctx context.Context, e engine.Engine, queue string, consumers, size, n int) (Result, error) {
 	var left atomic.Int64
 	left.Store(int64(n))
 	group, ctx := errgroup.WithContext(ctx)
@@ -62,7 +67,7 @@ func Drain(ctx context.Context, e engine.Engine, consumers, size, n int) (Result
 	for range consumers {
 		group.Go(func() error {
 			for left.Add(-int64(size)) >= 0 {
-				if err := drainOne(ctx, e, size); err != nil {
+				if err := drainOne(ctx, e, queue, size); err != nil {
 					return err
 				}
 			}
@@ -76,10 +81,10 @@ func Drain(ctx context.Context, e engine.Engine, consumers, size, n int) (Result
 }
 
 // drainOne takes exactly size messages and acks them.
-func drainOne(ctx context.Context, e engine.Engine, size int) error {
+func drainOne(ctx context.Context, e engine.Engine, queue string, size int) error {
 	settle := make([]forebay.Settlement, 0, size)
 	for len(settle) < size {
-		got, err := e.Receive(ctx, engine.Receive{Queue: "bench", Max: size - len(settle), Wait: 10 * time.Second})
+		got, err := e.Receive(ctx, engine.Receive{Queue: queue, Max: size - len(settle), Wait: 10 * time.Second})
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,9 @@ type options struct {
 	seconds int // of one wrk run
 	backlog int
 	search  int // jobs that are searched
-	history int // messages that the log holds
+	history int // entries that the history holds
+	replay  int // events that are replayed
+	live    int // events a second beside it
 	child   string
 }
 
@@ -52,7 +54,8 @@ var parts = []part{
 	{"starts", starts},
 	{"streams", streams},
 	{"search", search},
-	{"history", history},
+	{"history", historyPart},
+	{"replay", replayPart},
 	{"sqs", sqsEndpoint},
 	{"sqs backlog", sqsBacklog},
 	{"sqs idle", sqsIdle},
@@ -68,7 +71,9 @@ func main() {
 	flag.IntVar(&o.seconds, "seconds", 5, "length of one load run")
 	flag.IntVar(&o.backlog, "backlog", 1_000_000, "messages that wait in the backlog part")
 	flag.IntVar(&o.search, "search", 200_000, "jobs in the search part, one per commit")
-	flag.IntVar(&o.history, "history", 1_000_000, "messages that the log holds in the history part")
+	flag.IntVar(&o.history, "history", 1_000_000, "entries that the history holds in the history part")
+	flag.IntVar(&o.replay, "replay", 1_000_000, "events in the replay part")
+	flag.IntVar(&o.live, "live", 500, "events a second beside it")
 	flag.StringVar(&only, "only", "", "parts to run, separated by commas; empty: all")
 	flag.StringVar(&o.child, "child", "", "for this program's own use")
 	flag.Parse()

@@ -47,3 +47,8 @@ func (c *Client) ChangeDeadAction(ctx context.Context, id, verb string) (v DeadW
 func (c *Client) RedriveDead(ctx context.Context, queue string, rate int) (v Redriven, err error) {
 	return v, c.call(ctx, http.MethodPost, "/api/dead/elsewhere/"+url.PathEscape(queue)+"/redrive", Redrive{rate}, &v)
 }
+
+// CancelRedrive ends such a task, and tells what it had moved by then.
+func (c *Client) CancelRedrive(ctx context.Context, queue, task string) (v Redriven, err error) {
+	return v, c.call(ctx, http.MethodDelete, "/api/dead/elsewhere/"+url.PathEscape(queue)+"/redrive/"+url.PathEscape(task), nil, &v)
+}

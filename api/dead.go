@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,6 +50,7 @@ type DeadFilter struct {
 type DeadReplay struct {
 	Selection
 	DeadFilter
+	Into string `json:"into,omitempty" doc:"Another queue than the one in which they died."`
 }
 
 // DeadDiscard says which dead letters to remove for good, and why.
@@ -75,7 +79,9 @@ func (a *API) deadRoutes(h huma.API) {
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/dead/replay", "replay-dead", "Send dead letters again, in the order in which they died"),
 		func(ctx context.Context, in *answer[DeadReplay]) (*answer[Outcome], error) {
-			replay := func(ctx context.Context, seqs []int64) ([]error, error) { return replayDead(ctx, a.cfg.Broker, seqs) }
+			replay := func(ctx context.Context, seqs []int64) ([]error, error) {
+				return replayDead(ctx, a.cfg.Broker, seqs, in.Body.Into)
+			}
 			return reply(a.actOnDead(ctx, "dead letters replayed", in.Body.Selection, in.Body.DeadFilter, "", replay))
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/dead/discard", "discard-dead", "Remove dead letters for good"),
@@ -94,6 +100,9 @@ func (a *API) deadRoutes(h huma.API) {
 func (a *API) actOnDead(ctx context.Context, what string, s Selection, f DeadFilter, reason string,
 	do func(context.Context, []int64) ([]error, error)) (Outcome, error) {
 	q, err := f.engine(0, 0)
+	if err == nil {
+		err = a.knownQueue(ctx, f.Queue)
+	}
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -102,8 +111,46 @@ func (a *API) actOnDead(ctx context.Context, what string, s Selection, f DeadFil
 	return out, err
 }
 
-func replayDead(ctx context.Context, b *broker.Broker, seqs []int64) ([]error, error) {
-	results, err := b.ReplayDead(ctx, seqs)
+// namedQueues is how many queues an error names.
+const namedQueues = 20
+
+// knownQueue refuses to act on a queue that is not there, which would do nothing and
+// say that it is done. Empty: none was named.
+func (a *API) knownQueue(ctx context.Context, queue string) error {
+	if queue == "" {
+		return nil
+	}
+	stats, err := a.cfg.Broker.Stats(ctx)
+	if err != nil {
+		return err
+	}
+	names := make([]string, len(stats))
+	for i := range stats {
+		names[i] = stats[i].Queue
+	}
+	if slices.Contains(names, queue) {
+		return nil
+	}
+	e := forebay.Errorf(forebay.CodeNotFound, "", "there is no queue %q", queue)
+	e.Field, e.Hint = "queue", "no queue has had a message yet"
+	if n := len(names); n > 0 {
+		slices.Sort(names)
+		e.Hint = "there are: " + strings.Join(names[:min(n, namedQueues)], ", ")
+		if n > namedQueues {
+			e.Hint += fmt.Sprintf(" and %d more", n-namedQueues)
+		}
+	}
+	return e
+}
+
+func replayDead(ctx context.Context, b *broker.Broker, seqs []int64, into string) ([]error, error) {
+	replay := b.ReplayDead
+	if into != "" {
+		replay = func(ctx context.Context, seqs []int64) ([]broker.ReplayResult, error) {
+			return b.ReplayInto(ctx, seqs, into)
+		}
+	}
+	results, err := replay(ctx, seqs)
 	errs := make([]error, len(results))
 	for i := range results {
 		errs[i] = results[i].Err

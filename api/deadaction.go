@@ -2,16 +2,12 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
-	"github.com/google/uuid"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/engine"
 )
 
 // What is done to many dead letters is done by a job, so that it can be watched, paused,
@@ -27,6 +23,7 @@ type DeadAction struct {
 	Reason string  `json:"reason,omitempty" maxLength:"1024" doc:"Of a discard, for the history. Needed there."`
 	Canary *Canary `json:"canary,omitempty" doc:"Of a replay: first some of them, and the others if these end well."`
 	Rate   float64 `json:"rate,omitempty" minimum:"0" maximum:"100000" doc:"A second at most; 0: as fast as it goes."`
+	Into   string  `json:"into,omitempty" doc:"Of a replay: another queue than the one in which they died."`
 	DryRun bool    `json:"dryRun,omitempty" doc:"Only count, and show some."`
 }
 
@@ -46,7 +43,7 @@ const (
 	DeadRunning     DeadActionState = "running"
 	DeadPaused      DeadActionState = "paused"
 	DeadCancelled   DeadActionState = "cancelled"
-	DeadStopped     DeadActionState = "stopped"     // the canary was lost
+	DeadStopped     DeadActionState = "stopped"     // the canary has not passed
 	DeadInterrupted DeadActionState = "interrupted" // its job ended before it was done
 	DeadCompleted   DeadActionState = "completed"
 )
@@ -58,6 +55,7 @@ type DeadWork struct {
 	Filter DeadFilter      `json:"filter"`
 	Reason string          `json:"reason,omitempty"`
 	Rate   float64         `json:"rate,omitempty"`
+	Into   string          `json:"into,omitempty" doc:"The queue into which they are replayed."`
 	State  DeadActionState `json:"state" enum:"running,paused,cancelled,stopped,interrupted,completed"`
 
 	Total  int          `json:"total" doc:"How many are meant, counted when it began."`
@@ -84,7 +82,9 @@ type CanaryState struct {
 	Sent     int         `json:"sent"`
 	Passed   int         `json:"passed"`
 	Lost     int         `json:"lost"`
-	Verdict  string      `json:"verdict,omitempty" enum:"passed,lost,timeout"`
+	Unknown  int         `json:"unknown,omitempty" doc:"Of which nothing is known any more: the replay stops."`
+	Until    time.Time   `json:"until,omitzero" doc:"By then all of them must have a verdict, also if it is paused or interrupted meanwhile."`
+	Verdict  string      `json:"verdict,omitempty" enum:"passed,lost,timeout,unknown"`
 	Failures []CanaryEnd `json:"failures,omitempty" doc:"Of those that are lost, or without a verdict."`
 }
 
@@ -140,113 +140,6 @@ func (a *API) deadActionRoutes(h huma.API) {
 				return reply(a.changeDead(ctx, in.ID, verb, act.do))
 			})
 	}
-}
-
-// startDead begins an action. What dies from now on is not meant, or a replay of what
-// fails again would never end.
-func (a *API) startDead(ctx context.Context, in DeadAction) (DeadWork, error) {
-	q, err := in.check()
-	if err != nil {
-		return DeadWork{}, err
-	}
-	newest, err := a.cfg.Broker.Dead(ctx, engine.DeadQuery{Limit: 1})
-	if err != nil {
-		return DeadWork{}, err
-	}
-	if len(newest) > 0 {
-		q.Before = newest[0].Seq + 1
-	}
-	s := &deadState{DeadWork: DeadWork{
-		Action: in.Action, Filter: in.DeadFilter, Reason: in.Reason, Rate: in.Rate, State: DeadRunning, By: caller(ctx), StartedAt: a.cfg.Now(),
-	}, Before: q.Before}
-	if len(newest) > 0 {
-		if s.Total, s.More, err = a.countDead(ctx, q); err != nil {
-			return DeadWork{}, err
-		}
-	}
-	if in.DryRun {
-		return a.dryDead(ctx, s, q)
-	}
-	if in.Canary != nil {
-		s.Canary = &CanaryState{Canary: *in.Canary}
-		if s.Canary.Timeout == 0 {
-			s.Canary.Timeout = Duration(canaryTimeout)
-		}
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return DeadWork{}, forebay.Errorf(forebay.CodeInternal, "api: make an id", "%w", err)
-	}
-	s.ID = id.String()
-	if err := a.beginDead(ctx, s); err != nil {
-		return DeadWork{}, err
-	}
-	a.cfg.Logger.Info("api: dead letters: "+in.Action, "action", s.ID, "filter", in.DeadFilter, "meant", s.Total, "reason", in.Reason, "by", caller(ctx))
-	return s.DeadWork, nil
-}
-
-func (in *DeadAction) check() (engine.DeadQuery, error) {
-	q, err := in.engine(0, 0)
-	switch {
-	case err != nil:
-		return q, err
-	case in.All != (in.DeadFilter == DeadFilter{}):
-		return q, wrong("all", "either a filter says which dead letters are meant, or all: true says that all are")
-	case in.Action == "discard" && in.Reason == "":
-		return q, wrong("reason", "a discard needs a reason; it is in the history")
-	case in.Action == "discard" && in.Canary != nil:
-		return q, wrong("canary", "a canary is for a replay; what is discarded cannot be had again")
-	}
-	return q, nil
-}
-
-// countDead counts what is meant, up to a bound.
-func (a *API) countDead(ctx context.Context, q engine.DeadQuery) (n int, more bool, err error) {
-	q.Limit = engine.MaxJobs
-	for after := int64(0); n < maxCounted; {
-		seqs, err := a.cfg.Broker.DeadSeqs(ctx, q, after)
-		if err != nil || len(seqs) == 0 {
-			return n, false, err
-		}
-		n, after = n+len(seqs), seqs[len(seqs)-1]
-	}
-	return n, true, nil
-}
-
-func (a *API) dryDead(ctx context.Context, s *deadState, q engine.DeadQuery) (DeadWork, error) {
-	q.Limit = maxSample
-	letters, err := a.cfg.Broker.Dead(ctx, q)
-	v := s.DeadWork
-	v.State, v.Matched = DeadCompleted, &s.Total
-	for i := range letters {
-		v.Sample = append(v.Sample, deadOf(&letters[i], false))
-	}
-	return v, err
-}
-
-// beginDead stores an action that is to run, and sends the job that does it. A crash
-// between the two leaves an action that is interrupted, and can be resumed.
-func (a *API) beginDead(ctx context.Context, s *deadState) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return forebay.Errorf(forebay.CodeInternal, "api: make an id", "%w", err)
-	}
-	s.JobID = id.String()
-	s.StreamURL = jobPath + url.PathEscape(s.JobID) + streamSuffix
-	if err := s.save(ctx, a.cfg.Broker); err != nil {
-		return err
-	}
-	data, err := json.Marshal(deadData{s.ID})
-	if err != nil {
-		return err
-	}
-	results, err := a.cfg.Broker.Send(ctx, []forebay.Message{{
-		ID: s.JobID, Queue: BulkQueue, Kind: DeadKind, Payload: data, Group: "dead/" + s.ID, Job: &forebay.JobOptions{Tags: []string{"dead", s.Action}},
-	}})
-	if err == nil {
-		err = results[0].Err
-	}
-	return err
 }
 
 // changeDead changes how an action stands.

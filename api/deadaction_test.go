@@ -39,8 +39,9 @@ type graveyard struct {
 	*api.Client
 	t      *testing.T
 	broker *broker.Broker
-	stop   func() // ends the worker that acts on dead letters
-	idle   func() // ends the one that works on what is replayed; nil: there is none
+	stop   func()        // ends the worker that acts on dead letters
+	idle   func()        // ends the one that works on what is replayed; nil: there is none
+	drain  time.Duration // of the worker that acts
 
 	mu    sync.Mutex
 	fails error          // what the handler of the jobs says
@@ -52,7 +53,7 @@ func inGraveyard(t *testing.T, f func(t *testing.T, g *graveyard)) {
 	t.Parallel()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		g := &graveyard{t: t, ran: make(map[string]int)}
+		g := &graveyard{t: t, ran: make(map[string]int), drain: time.Millisecond}
 		g.broker = must[*broker.Broker](t)(broker.New(must[*sqlite.Engine](t)(sqlite.Open(sqlite.Config{})), broker.Config{}))
 		ring := must[*keyring.Ring](t)(keyring.Open(filepath.Join(dir, "keys.json"), keyring.Config{}))
 		bad := must[*badrow.Store](t)(badrow.Open(filepath.Join(dir, "bad.db"), badrow.Config{}))
@@ -93,7 +94,7 @@ func (g *graveyard) restart() {
 	if g.stop != nil {
 		g.stop()
 	}
-	w := must[*worker.Worker](g.t)(worker.New(g.broker, worker.Config{Queue: api.BulkQueue, DrainTimeout: time.Millisecond, Jobs: worker.JobFunc(
+	w := must[*worker.Worker](g.t)(worker.New(g.broker, worker.Config{Queue: api.BulkQueue, DrainTimeout: g.drain, Jobs: worker.JobFunc(
 		func(ctx context.Context, j *worker.Job) ([]byte, error) {
 			if j.Kind == api.DeadKind {
 				return api.DeadHandler(g.broker).HandleJob(ctx, j)

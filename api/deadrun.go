@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -30,12 +31,32 @@ func DeadHandler(b *broker.Broker) worker.JobHandler {
 			return json.Marshal(s.DeadWork)
 		}
 		r := &deadRun{b: b, job: j, s: s}
-		if err := r.run(ctx); err != nil {
-			return nil, r.leave(ctx, err)
+		working, stop := untilDraining(ctx)
+		defer stop()
+		if err := r.run(working); err != nil {
+			return nil, r.leave(working, err)
 		}
 		r.tell()
 		return json.Marshal(r.s.DeadWork)
 	})
+}
+
+// untilDraining gives a context that ends as soon as the worker drains: a run that is
+// stuck, or waits for its rate or its canary, holds up no shutdown, and goes on later.
+func untilDraining(ctx context.Context) (working context.Context, stop func()) {
+	working, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		select {
+		case <-forebay.Draining(ctx):
+			cancel(forebay.ErrDraining)
+		case <-working.Done():
+		}
+	})
+	return working, func() {
+		cancel(nil)
+		watching.Wait()
+	}
 }
 
 // deadRun is one run of an action.
@@ -183,7 +204,7 @@ func (r *deadRun) act(ctx context.Context, seqs []int64) error {
 	if r.s.Action == "discard" {
 		errs, err = r.b.DiscardDead(ctx, seqs, r.s.Reason)
 	} else {
-		errs, err = replayDead(ctx, r.b, seqs)
+		errs, err = replayDead(ctx, r.b, seqs, r.s.Into)
 	}
 	if err != nil {
 		return err

@@ -3,12 +3,17 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/runner"
+	"github.com/forebayhq/forebay/keyring"
 )
 
 // RunCommand is what somebody wants of a run. Which fields count, the command says.
@@ -100,7 +105,11 @@ func (a *API) tellRun(ctx context.Context, id string, do flow.Do, c RunCommand) 
 	if a.cfg.Flows == nil {
 		return RunTold{}, noFlows()
 	}
-	if err := c.check(do); err != nil {
+	err := c.check(do)
+	if err == nil && do == flow.DoSkip { // to pass an approval over is to give it
+		err = a.mayApprove(ctx, id, c.Step)
+	}
+	if err != nil {
 		return RunTold{}, err
 	}
 	if err := a.cfg.Flows.Do(ctx, id, flow.Command{Do: do, Step: c.Step, Reason: c.Reason, Payload: c.Input, NoUndo: c.NoUndo}); err != nil {
@@ -137,6 +146,9 @@ func (a *API) approveRun(ctx context.Context, id string, in ApproveRun) (Approve
 	if in.By != "" {
 		v.By = in.By + ", told by " + v.By
 	}
+	if err := a.mayApprove(ctx, id, in.Step); err != nil {
+		return ApprovedRun{}, err
+	}
 	err := a.cfg.Flows.Approve(ctx, id, in.Step, runner.Approval{Approved: v.Approved, By: v.By, Comment: in.Comment, Form: in.Form})
 	if err != nil {
 		return ApprovedRun{}, err
@@ -154,4 +166,27 @@ func (a *API) flowEvent(ctx context.Context, in FlowEvent) (FlowEventTold, error
 		a.cfg.Logger.Info("api: flow event", "type", in.Type, "told", told, "by", caller(ctx))
 	}
 	return FlowEventTold{told}, err
+}
+
+// mayApprove refuses whoever is none of the approvers of a step. This machine's token is
+// as an admin key, and so is everybody as long as there are no keys at all.
+func (a *API) mayApprove(ctx context.Context, run, step string) error {
+	by, err := a.cfg.Flows.Approvers(ctx, run, step)
+	if err != nil || len(by) == 0 {
+		return err
+	}
+	who := caller(ctx)
+	if who == anyoneHere || who == thisMachine && slices.Contains(by, string(keyring.ScopeAdmin)) {
+		return nil
+	}
+	for _, k := range a.cfg.Ring.List() {
+		if k.Live() && nameOf(k) == who && slices.ContainsFunc(by, func(one string) bool {
+			return one == k.ID || one == k.Name || k.Has(keyring.Scope(one))
+		}) {
+			return nil
+		}
+	}
+	p := newProblem(http.StatusForbidden, forebay.CodeUnauthorized, fmt.Sprintf("the step %s is answered by %s only; %s is not among them", step, strings.Join(by, ", "), who))
+	p.Hint = "names and ids of keys, and scopes, are meant; forebay keys ls shows the keys"
+	return p
 }

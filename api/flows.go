@@ -43,7 +43,8 @@ type FlowStep struct {
 	Flow       string     `json:"flow,omitempty" doc:"The flow that it runs."`
 	Event      string     `json:"event,omitempty" doc:"The type that it waits for or emits."`
 	Approval   bool       `json:"approval,omitempty"`
-	Role       string     `json:"role,omitempty" doc:"Who may approve."`
+	Role       string     `json:"role,omitempty" doc:"Who is to approve, for people to read."`
+	Approvers  []string   `json:"approvers,omitempty" doc:"Who may approve: keys by name or id, or their scopes; absent: whoever may change things."`
 	OnFailure  string     `json:"onFailure,omitempty" doc:"fail, skip, dead_letter or goto STEP"`
 	OnTimeout  string     `json:"onTimeout,omitempty"`
 	Goto       []string   `json:"goto,omitempty" doc:"Where its failure or timeout leads."`
@@ -243,7 +244,7 @@ func noFlows() error {
 func stepOf(s *flow.Step) FlowStep {
 	v := FlowStep{
 		ID: s.ID, Title: s.Title, Kind: s.Kind, Does: s.Does(), Needs: s.Needs, When: s.When, Use: s.Use, Queue: s.Queue, Parallel: s.Parallel,
-		Flow: s.Flow.Name, Approval: s.Wait.Approval, Role: s.Wait.Role, Form: s.Wait.Form,
+		Flow: s.Flow.Name, Approval: s.Wait.Approval, Role: s.Wait.Role, Approvers: s.Wait.By, Form: s.Wait.Form,
 		OnFailure: s.OnFailure.String(), OnTimeout: s.OnTimeout.String(),
 	}
 	switch s.Kind {

@@ -43,6 +43,42 @@ func (b *Broker) ReplayDead(ctx context.Context, seqs []int64) ([]ReplayResult, 
 		return nil, unsupported("replay dead letters")
 	}
 	out := make([]ReplayResult, len(seqs))
+	letters, err := b.lettersOf(ctx, seqs, out)
+	if err != nil {
+		return nil, err
+	}
+	for _, run := range b.replayRuns(letters, out) {
+		if err := b.replayRun(ctx, letters, run, out); err != nil {
+			return out, err
+		}
+	}
+	for i := range letters { // after those that may be parts of what they are about
+		if f := b.replayer(&letters[i].Message); f != nil && out[i].Err == nil {
+			out[i] = ReplayResult{letters[i].Message.ID, f(ctx, &letters[i].Message)}
+		}
+	}
+	return out, nil
+}
+
+// Replayer replays a dead letter of a kind for which to be sent again is not what is
+// wanted. The dead letter stays until whoever knows the kind has let it go.
+type Replayer func(ctx context.Context, m *forebay.Message) error
+
+type replayed struct{ queue, kind string }
+
+// OnReplay lets f replay the dead letters of a kind in a queue, whoever asks for it.
+func (b *Broker) OnReplay(queue, kind string, f Replayer) {
+	b.replayers.Store(replayed{queue, kind}, f)
+}
+
+func (b *Broker) replayer(m *forebay.Message) Replayer {
+	f, _ := b.replayers.Load(replayed{m.Queue, m.Kind})
+	r, _ := f.(Replayer)
+	return r
+}
+
+// lettersOf gets dead letters by their numbers; of those that are not there out says so.
+func (b *Broker) lettersOf(ctx context.Context, seqs []int64, out []ReplayResult) ([]forebay.DeadLetter, error) {
 	letters := make([]forebay.DeadLetter, len(seqs))
 	for i, seq := range seqs {
 		var err error
@@ -52,19 +88,14 @@ func (b *Broker) ReplayDead(ctx context.Context, seqs []int64) ([]ReplayResult, 
 			return nil, err
 		}
 	}
-	for _, run := range replayRuns(letters, out) {
-		if err := b.replayRun(ctx, letters, run, out); err != nil {
-			return out, err
-		}
-	}
-	return out, nil
+	return letters, nil
 }
 
 // replayRuns parts dead letters, from the smallest number, into runs that are replayed
 // alike.
-func replayRuns(letters []forebay.DeadLetter, out []ReplayResult) (runs [][]int) {
+func (b *Broker) replayRuns(letters []forebay.DeadLetter, out []ReplayResult) (runs [][]int) {
 	for _, i := range sortedBySeq(letters) {
-		if out[i].Err != nil {
+		if out[i].Err != nil || b.replayer(&letters[i].Message) != nil { // not there, or replayed otherwise
 			continue
 		}
 		n := len(runs)
@@ -141,65 +172,6 @@ func (b *Broker) replace(ctx context.Context, seqs []int64, next []forebay.Messa
 	return errs, err
 }
 
-// ReplayEdit is what is changed of a message that is replayed. Zero fields stay.
-type ReplayEdit struct {
-	Queue    string
-	Payload  []byte
-	Headers  map[string]string
-	Priority *forebay.Priority
-	Delay    time.Duration
-	Attempts int
-	Timeout  time.Duration // of a job
-}
-
-// ReplayEdited sends one dead letter again with changes, always as a new message that is
-// linked to it. CodeConflict: others know it by its id.
-func (b *Broker) ReplayEdited(ctx context.Context, seq int64, edit ReplayEdit) (string, error) {
-	d, err := b.DeadLetter(ctx, seq)
-	if err != nil {
-		return "", err
-	}
-	if d.Message.Job != nil && keepsID(&d.Message) {
-		return "", forebay.Errorf(forebay.CodeConflict, "", "job %s is known by its id to the job or flow that it came from; it can only be replayed as it is", d.Message.ID)
-	}
-	m := replayOf(&d, b.now())
-	if m, err = edit.of(m, b.now()); err != nil {
-		return "", err
-	}
-	// The first edit of this dead letter is what is sent; a second one is told.
-	errs, err := b.replace(ctx, []int64{seq}, []forebay.Message{m})
-	if err != nil {
-		return "", err
-	}
-	return m.ID, errs[0]
-}
-
-func (e *ReplayEdit) of(m forebay.Message, now time.Time) (forebay.Message, error) {
-	fill(&e.Queue, m.Queue)
-	m.Queue = e.Queue
-	if e.Payload != nil {
-		m.Payload = e.Payload
-	}
-	maps.Copy(m.Headers, e.Headers)
-	maps.DeleteFunc(m.Headers, func(_, v string) bool { return v == "" })
-	if e.Priority != nil {
-		m.Priority = *e.Priority
-	}
-	if e.Delay != 0 {
-		m.NotBefore = now.Add(e.Delay)
-	}
-	if e.Attempts != 0 {
-		m.Limits = forebay.Limits{Attempts: e.Attempts}
-	}
-	if e.Timeout != 0 {
-		if m.Job == nil {
-			return m, invalid("timeout", "this message is no job; only jobs have a timeout")
-		}
-		m.Job.Timeout = e.Timeout
-	}
-	return m, nil
-}
-
 // keepsID tells what is replayed as itself.
 func keepsID(m *forebay.Message) bool {
 	if m.Job == nil {
@@ -224,9 +196,10 @@ func replayOf(d *forebay.DeadLetter, now time.Time) forebay.Message {
 	return m
 }
 
-// ReplayID is the id under which ReplayDead sends a dead letter.
-func ReplayID(d *forebay.DeadLetter) string {
-	if keepsID(&d.Message) {
+// ReplayID is the id under which ReplayDead sends a dead letter, or ReplayEdited and
+// ReplayInto do where it is changed.
+func ReplayID(d *forebay.DeadLetter, changed bool) string {
+	if keepsID(&d.Message) && !changed {
 		return d.Message.ID
 	}
 	return replayID(d)

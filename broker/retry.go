@@ -14,7 +14,8 @@ type RetryResult struct {
 }
 
 // Retry brings finished jobs back into work, each in its own queue. A dead one is
-// replayed: it is the same job, with its attempts at zero. Another is sent anew:
+// replayed: it is the same job, with its attempts at zero, unless its kind is replayed
+// otherwise (OnReplay). Another is sent anew:
 // the same content under a new id, whose Parent is the old one. It is sent because
 // somebody says so, hence without the dedup key; a deadline or expiry that has
 // passed is dropped. CodeNotFound: no such job; CodeConflict: it has not finished.
@@ -36,6 +37,8 @@ func (b *Broker) Retry(ctx context.Context, ids []string) ([]RetryResult, error)
 			results[i].Err = err
 		case !j.State.Final():
 			results[i].Err = forebay.Errorf(forebay.CodeConflict, "", "job %s is %s; only a finished one can be retried", id, j.State)
+		case j.State == forebay.StateDead && b.replayer(&j.Message) != nil:
+			results[i].Err = b.replayer(&j.Message)(ctx, &j.Message)
 		case j.State == forebay.StateDead:
 			dead, seqs = append(dead, i), append(seqs, j.DeadSeq)
 		default:

@@ -20,6 +20,7 @@ const (
 	MaxItems        = 1_000_000 // of a for_each
 	MaxInFlight     = 1000
 	MaxLoops        = 100 // of a goto back
+	MaxApprovers    = 20
 	MaxContextBytes = 256 << 10
 	MaxWait         = 364 * 24 * time.Hour
 
@@ -144,7 +145,8 @@ type Wait struct {
 	Event    string // its type; empty: an approval
 	Match    string // CEL over event; empty: any of the type
 	Approval bool
-	Role     string          // who may approve; empty: anybody who may act
+	Role     string          // for people to read; empty: none is said
+	By       []string        // who may approve: keys by name or id, or their scopes; empty: anybody who may act
 	Form     json.RawMessage // JSON Schema of what the approver fills in
 	Timeout  time.Duration
 }

@@ -120,7 +120,7 @@ func (s *Step) facts() []fact {
 	}
 	f = append(f, fact{"max_in_flight", inFlight}, fact{"max_failures", failures})
 	f = append(f, s.Policy.facts("")...)
-	f = append(f, fact{"on_failure", s.OnFailure.String()}, fact{"on_timeout", s.OnTimeout.String()}, fact{"the approval's form", string(s.Wait.Form)})
+	f = append(f, fact{"on_failure", s.OnFailure.String()}, fact{"on_timeout", s.OnTimeout.String()}, fact{"the approval's form", string(s.Wait.Form)}, fact{"approvers", strings.Join(s.Wait.By, ", ")})
 	c := s.Compensate
 	if c == nil {
 		c = &Compensation{}

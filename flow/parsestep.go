@@ -169,6 +169,7 @@ func (r *reader) wait(w *Wait, n *node, path string) {
 		}
 		r.fields(n, path, "an approval", []field{
 			{"role", r.text(&w.Role, MaxNameBytes)},
+			{"approvers", r.list(&w.By, MaxApprovers, "keys or scopes")},
 			{"form", func(n *node, _ string) { w.Form = n.json() }},
 		})
 	}

@@ -135,6 +135,15 @@ func (fs *fields) set(key string, value any) {
 	*fs = append(*fs, field{key, value})
 }
 
+func (fs fields) get(key string) any {
+	for _, f := range fs {
+		if f.key == key {
+			return f.value
+		}
+	}
+	return nil
+}
+
 // MarshalJSON keeps the order.
 func (fs fields) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer

@@ -83,6 +83,7 @@ func TestAllOfIt(t *testing.T) {
 	event := f.Event("event", "paid", "event.n == 1", time.Hour).OnTimeoutGo("late", 0)
 	yes := f.Approval("yes", "ops", nil, time.Hour).OnTimeout(flow.Skip)
 	f.Approval("anybody", "", nil, time.Hour).After(many)
+	f.Approval("few", "", nil, time.Hour).Approvers("admin", "ops").After(many)
 	f.Join("some", 2).After(event, yes)
 	f.JoinAll("both").After(event, yes)
 	f.Flow("sub", "other", 3).After(branch).OnFailureGo("first", 2)
@@ -105,6 +106,7 @@ steps:
   event: {wait: {event: {type: paid, match: event.n == 1}, timeout: 1h}, on_timeout: {goto: late}}
   yes: {wait: {approval: {role: ops}, timeout: 1h}, on_timeout: skip}
   anybody: {wait: {approval: true, timeout: 1h}, needs: many}
+  few: {wait: {approval: {approvers: [admin, ops]}, timeout: 1h}, needs: many}
   some: {join: 2, needs: [event, yes]}
   both: {join: all, needs: [event, yes]}
   sub: {flow: {name: other, version: 3}, needs: way, on_failure: {goto: first, max: 2}}

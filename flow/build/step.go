@@ -75,6 +75,16 @@ func (f *Flow) Approval(id, role string, form any, timeout time.Duration) *Step 
 	return f.add(id, flow.KindWait, fields{{"approval", value}, {"timeout", timeout.String()}})
 }
 
+// Approvers names who may answer a step that waits for an approval: keys by name or id,
+// or their scopes.
+func (s *Step) Approvers(who ...string) *Step {
+	wait, _ := s.fields.get("wait").(fields)
+	approval, _ := wait.get("approval").(fields)
+	approval.set("approvers", who)
+	wait.set("approval", approval)
+	return s.set("wait", wait)
+}
+
 // Flow adds a step that runs another flow; version 0: the latest when it begins.
 func (f *Flow) Flow(id, name string, version int) *Step {
 	ref := fields{{"name", name}}

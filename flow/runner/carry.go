@@ -217,9 +217,9 @@ func (r *Runner) revive(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	results, err := r.b.Retry(ctx, []string{s.ID})
-	if err == nil && !missing(results[0].Err) {
-		err = results[0].Err
+	errs, err := r.b.Replay(ctx, []int64{j.DeadSeq})
+	if err == nil && !missing(errs[0]) {
+		err = errs[0]
 	}
 	return err
 }

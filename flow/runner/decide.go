@@ -113,14 +113,16 @@ func (r *Runner) decide(ctx context.Context, run string, told []advance, repeate
 			return false, err
 		}
 	}
+	// The job of a run that has failed is dead, and stays so until the run goes on.
+	if effects.Reopened || s.State != flow.RunFailed && (before.Final() || repeated) {
+		if err := r.revive(ctx, s); err != nil {
+			return false, err
+		}
+	}
 	if s.State.Final() {
 		r.keepEnd(s, v)
-		return true, nil
 	}
-	if effects.Reopened || before.Final() || repeated {
-		return false, r.revive(ctx, s)
-	}
-	return false, nil
+	return s.State.Final(), nil
 }
 
 // stateOf loads the state of a run, or makes it.

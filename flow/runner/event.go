@@ -20,7 +20,7 @@ type Approval struct {
 
 // Approve answers a step that waits for an approval; it is that step's output. Where
 // it is not approved, the step fails with the code "rejected". Who may say so is the
-// caller's business: the step's role is in its definition. The first answer counts.
+// caller's business: Approvers tells. The first answer counts.
 func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) error {
 	s, v, _, err := r.load(ctx, run)
 	if err != nil {
@@ -47,6 +47,20 @@ func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) erro
 		}
 	}
 	return r.arrive(ctx, flow.JobID(run, step, st.Round, flow.NoItem, false), arrival{Approval: &a})
+}
+
+// Approvers tells who may answer a step of a run; none: whoever may act, or it waits for
+// no approval.
+func (r *Runner) Approvers(ctx context.Context, run, step string) ([]string, error) {
+	_, v, _, err := r.load(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	d, ok := v.plan.Step(step)
+	if !ok {
+		return nil, nil // to act on it will tell
+	}
+	return d.Wait.By, nil
 }
 
 // arrive gives a wait what it waits for, and lets it go on. What came first counts, and

@@ -42,7 +42,7 @@ const soon = 5 * time.Second
 // handleRun is called when a run begins, now and then, and when it has ended.
 func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
 	if c := r.takeEnd(j.ID); c != nil {
-		return r.verdict(j, c.state)
+		return r.verdict(ctx, j, c.state)
 	}
 	s, v, input, err := r.load(ctx, j.ID)
 	if missing(err) {
@@ -52,7 +52,7 @@ func (r *Runner) handleRun(ctx context.Context, j *worker.Job) ([]byte, error) {
 		return nil, err
 	}
 	if s.State.Final() {
-		return r.verdict(j, s)
+		return r.verdict(ctx, j, s)
 	}
 	age := r.cfg.Now().Sub(s.Started)
 	again := min(max(r.cfg.Watch, age/4), watchMost)
@@ -130,12 +130,18 @@ func (v *version) waitsForDead(s *state, e *flow.Event) bool {
 }
 
 // verdict ends the job of a run that has ended, and tells whoever ran it.
-func (r *Runner) verdict(j *worker.Job, s *state) ([]byte, error) {
+func (r *Runner) verdict(ctx context.Context, j *worker.Job, s *state) ([]byte, error) {
 	r.forgetInput(s.ID)
-	if p := parentOf(&j.Message); p != nil {
-		e := *parentEvent(&j.Message)
-		j.Follow(func(set forebay.Settlement) forebay.Settlement { return r.follow(&j.Delivery, p.Run, e, set) })
-	}
+	p, alerted := parentOf(&j.Message), s.State == flow.RunFailed && r.alerted(ctx, s)
+	j.Follow(func(set forebay.Settlement) forebay.Settlement {
+		if alerted {
+			set.Next = nil // one failure is one alert
+		}
+		if p == nil {
+			return set
+		}
+		return r.follow(&j.Delivery, p.Run, *parentEvent(&j.Message), set)
+	})
 	if s.State == flow.RunCompleted {
 		return s.Output, nil
 	}

@@ -130,7 +130,9 @@ func New(b *broker.Broker, cfg Config) (*Runner, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "runner: new", "%w", err)
 	}
-	return &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}, left: map[string]*chained{}, ended: map[string]*chained{}}, nil
+	r := &Runner{b: b, cfg: cfg, log: cfg.Logger, plans: map[planKey]*version{}, inputs: map[string]*flow.Input{}, chains: map[string]*chained{}, left: map[string]*chained{}, ended: map[string]*chained{}}
+	b.OnReplay(cfg.Queue, KindRun, r.replay)
+	return r, nil
 }
 
 // Queue is where runs are; a worker of jobs with Handler has to consume it.

@@ -38,6 +38,7 @@ type stand struct {
 	killed  atomic.Bool // errors are expected
 	several bool        // processes work on the store, as far as the runner knows
 	deaf    bool        // nobody listens to the history
+	alerts  string      // the queue of alerts; empty: none are sent
 
 	mu    sync.Mutex
 	began map[string]int // calls of handlers, by job
@@ -92,7 +93,7 @@ func (s *stand) open() {
 		s.t.Fatal(err)
 	}
 	s.broker, err = broker.New(s.engine, broker.Config{
-		Rand: func() float64 { return 1 }, Policy: broker.Policy{Attempts: 3},
+		Rand: func() float64 { return 1 }, Policy: broker.Policy{Attempts: 3}, Alerts: broker.Alerts{Queue: s.alerts},
 	})
 	if err != nil {
 		s.t.Fatal(err)

@@ -19,7 +19,7 @@ type webServer interface {
 
 // newFront puts the routes that are called a lot, with little each time, before net/http.
 // Their handlers end whether the client waits or not, and keep nothing of a request.
-func newFront(server *http.Server, mux *http.ServeMux) *front.Front {
+func newFront(server *http.Server, mux *http.ServeMux, wrap func(http.Handler) http.Handler) *front.Front {
 	server.ConnContext = ingest.ConnContext
 	routes := map[string]http.Handler{}
 	for _, path := range []string{
@@ -29,7 +29,7 @@ func newFront(server *http.Server, mux *http.ServeMux) *front.Front {
 	} {
 		h, pattern := mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
 		if pattern == http.MethodPost+" "+path { // not so without the role
-			routes[path] = h
+			routes[path] = wrap(h)
 		}
 	}
 	return front.New(server, routes, ingest.Listen)

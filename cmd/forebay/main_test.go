@@ -167,10 +167,14 @@ type process struct {
 
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	p := &process{dir: dir}
-	p.cmd = exec.Command("forebay", append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...)
+	return startCommand(t, dir, exec.Command("forebay", append([]string{"serve", "--data", dir, "--listen", "127.0.0.1:0"}, args...)...))
+}
+
+func startCommand(t *testing.T, dir string, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{dir: dir, cmd: cmd}
 	p.cmd.Stderr = &p.log
-	p.cmd.Env = append(os.Environ(), "PORT=", "DATABASE_URL=", "FOREBAY_SQSAPI_LISTEN=off")
+	p.cmd.Env = append(append(os.Environ(), "PORT=", "DATABASE_URL=", "FOREBAY_SQSAPI_LISTEN=off"), cmd.Env...)
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/coreos/go-systemd/v22/daemon"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/term"
 )
@@ -59,7 +60,8 @@ func (c *serveCmd) Run(p *program) error {
 // cuts off; nothing that was answered with 202 is lost by that.
 //
 //  1. A signal, or a part that failed: /readyz answers 503. For server.grace new
-//     requests are still taken, so that load balancers can look elsewhere.
+//     requests are still taken, so that load balancers can look elsewhere; their
+//     answers close the connections that clients keep.
 //  2. The port closes. Running requests finish and workers drain, side by side, for
 //     at most server.drain.
 //  3. A second signal, or the end of that time: connections are cut, handlers are
@@ -72,8 +74,11 @@ func (s *server) run(signals <-chan os.Signal) error {
 	ended := make(chan error, 2)
 	running.Go(func() { ended <- s.serveHTTP() })
 	running.Go(func() { ended <- s.work(working) })
+	running.Go(func() { s.watchdog(working) })
+	s.notify(daemon.SdNotifyReady, "STATUS=serving at "+s.file.URL)
 
 	first := s.await(signals, ended)
+	s.notify(daemon.SdNotifyStopping)
 	hurried, hurry := context.WithCancel(context.Background())
 	running.Go(func() {
 		select {
@@ -85,6 +90,7 @@ func (s *server) run(signals <-chan os.Signal) error {
 		}
 	})
 	s.api.Drain()
+	s.leaving.now.Store(true)
 	if first == nil {
 		pause(hurried, s.settings.Server.Grace)
 	}
@@ -131,7 +137,7 @@ func (s *server) serveHTTP() error {
 
 // serveOne serves until it is closed. If it fails before, it takes the other with it.
 func (s *server) serveOne(h webServer, l net.Listener) error {
-	err := h.Serve(l)
+	err := h.Serve(s.certs.over(l))
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}

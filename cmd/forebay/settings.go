@@ -44,7 +44,8 @@ func (f settingsFlags) load(p *program) (*config.Settings, error) {
 	if f.Insecure {
 		flags = append(flags, config.Flag{Name: "--insecure", Key: "server.insecure", Value: strconv.FormatBool(true)})
 	}
-	return config.Load(config.Sources{File: f.Config, Env: p.lookup, Flags: flags})
+	creds, _ := p.lookup("CREDENTIALS_DIRECTORY") // systemd's LoadCredential=
+	return config.Load(config.Sources{File: f.Config, Creds: creds, Env: p.lookup, Flags: flags})
 }
 
 type configCmd struct {

@@ -47,6 +47,10 @@ func (s *server) openSQSPort() error {
 	if err != nil {
 		return cannotStart(err)
 	}
+	if l, err := s.socket(sqsSocket, live, "add an access key first (forebay sqs keys add NAME)"); l != nil || err != nil {
+		s.sqs.listener = l
+		return err
+	}
 	if _, _, err := net.SplitHostPort(addr); err != nil { // a port alone
 		host := "127.0.0.1"
 		if live {
@@ -70,12 +74,7 @@ func (s *server) openSQSPort() error {
 		return cannotStart(e)
 	}
 	s.sqs.listener = l
-	s.closing(func() error {
-		if err := l.Close(); !errors.Is(err, net.ErrClosed) {
-			return err
-		}
-		return nil
-	})
+	s.closing(func() error { return closed(l.Close()) })
 	return nil
 }
 

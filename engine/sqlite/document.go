@@ -244,3 +244,15 @@ func (d *documents) sweep(l *loop, now int64) {
 		l.timers.set(&d.timer, now+sweepTrouble)
 	}
 }
+
+// Collections lists those that have a document, expired ones included until they are
+// cleaned up. It is for who brings all of them elsewhere.
+func (e *Engine) Collections(ctx context.Context) ([]string, error) {
+	return ask(ctx, e, func(t *tx) (names []string, err error) {
+		err = t.l.db.each("SELECT DISTINCT collection FROM doc ORDER BY collection", func(s *sqlite.Stmt) error {
+			names = append(names, s.ColumnText(0))
+			return nil
+		})
+		return names, err
+	})
+}

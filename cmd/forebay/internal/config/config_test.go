@@ -237,3 +237,32 @@ func TestDeliveriesFollowTheAttempts(t *testing.T) {
 		}
 	}
 }
+
+// A folder of credentials is read between the file and the environment; it is told which
+// of its files is wrong, and what is for others is left alone.
+func TestCredentials(t *testing.T) {
+	dir := t.TempDir()
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("sink.url", "postgres://app:hunter2@db/shop\n")
+	put("webhooks.secret", "from the folder")
+	put("tls-key.pem", "of somebody else")
+	s, err := config.Load(config.Sources{Creds: dir, Env: env("FOREBAY_WEBHOOKS_SECRET", "from the environment")})
+	if err != nil || s.Sink.URL != "postgres://app:hunter2@db/shop" || s.Webhooks.Secret != "from the environment" {
+		t.Errorf("%+v, %v", s, err)
+	}
+	put("sink.url", "mysql://app:hunter2@db/shop")
+	put("sink.ulr", "x")
+	_, err = config.Load(config.Sources{Creds: dir})
+	if err == nil || strings.Contains(err.Error(), "hunter2") ||
+		!strings.Contains(err.Error(), filepath.Join(dir, "sink.url")) || !strings.Contains(err.Error(), filepath.Join(dir, "sink.ulr")) {
+		t.Errorf("%v", err)
+	}
+	if _, err = config.Load(config.Sources{Creds: filepath.Join(dir, "none")}); err == nil {
+		t.Error("a folder that is not there was taken")
+	}
+}

@@ -19,6 +19,7 @@ const maxFile = 1 << 20
 // Sources says where to look.
 type Sources struct {
 	File  string                      // empty: DefaultFile, if there is one
+	Creds string                      // a folder with a file for each secret setting, named as it is; empty: none
 	Env   func(string) (string, bool) // os.LookupEnv
 	Flags []Flag
 }
@@ -75,6 +76,7 @@ func (p Problems) Error() string {
 func Load(src Sources) (*Settings, error) {
 	s := newSettings()
 	problems := s.readFile(src.File)
+	problems = append(problems, s.readCreds(src.Creds)...)
 	problems = append(problems, s.readEnv(src.Env)...)
 	problems = append(problems, s.readFlags(src.Flags)...)
 	problems = append(problems, s.finish()...)

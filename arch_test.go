@@ -63,7 +63,7 @@ var imports = []importRule{
 	{"sink", []string{".", "event", "worker"}, "a sink is a handler of a worker"},
 	{"sink/*", []string{".", "event", "worker", "sink", "internal/salvage"}, "sinks never import each other"},
 	{"monitor", []string{".", "engine", "event", "badrow", "broker", "worker", "ingest", "sink"}, "it watches the parts; none of them knows it"},
-	{"monitor/*", []string{".", "engine", "monitor"}, "it judges what is measured; whoever wires it says how people are told"},
+	{"monitor/*", []string{".", "engine", "monitor", "worker"}, "they judge and show what is measured; whoever wires them says how people are told"},
 	{"api", []string{".", "engine", "event", "keyring", "badrow", "broker", "worker", "ingest", "monitor", "monitor/*", "audit", "filter", "stream", "schedule", "estimate", "flow", "flow/runner", "history"}, "it shows what the parts know, of any engine and any sink"},
 	{"api/*", []string{".", "engine", "event", "keyring", "badrow", "broker", "ingest", "monitor", "api"}, "as api"},
 	{"sqsapi/queue", []string{".", "engine"}, "what SQS means, on any engine; it knows no protocol"},

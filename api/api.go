@@ -86,6 +86,7 @@ type Config struct {
 	Receipts *Receipts // as others of this process give them out too; nil: its own
 
 	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
+	TLS      bool   // its clients speak TLS, so that cookies are for that only
 	Loopback bool   // the listener is reachable from this machine only
 	Version  string // of the program
 	Logger   *slog.Logger

@@ -199,6 +199,9 @@ func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, ref
 	return anyoneHere, nil
 }
 
+// fromLoopback tells a browser of this machine, which may speak plain HTTP.
+func fromLoopback(r *http.Request) bool { return isLoopback(r.RemoteAddr) }
+
 func bearer(r *http.Request) (secret string, shown bool) {
 	h := r.Header.Get("Authorization")
 	scheme, secret, _ := strings.Cut(h, " ")

@@ -179,7 +179,7 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request) {
 func (a *API) setCookie(w http.ResponseWriter, r *http.Request, text string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: sessionCookie, Value: text, Path: "/", MaxAge: age, HttpOnly: true, SameSite: http.SameSiteStrictMode,
-		Secure: r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
+		Secure: a.cfg.TLS && !fromLoopback(r) || r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https",
 	})
 }
 

@@ -19,7 +19,8 @@ type call struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	dialect *dialect
-	key     keyring.Key // zero: none was needed
+	trace   map[string]string // headers of its messages; nil: none
+	key     keyring.Key       // zero: none was needed
 
 	received time.Time
 	held     int64 // taken from the edge's budget
@@ -64,6 +65,7 @@ func (e *Edge) newCall(w http.ResponseWriter, r *http.Request, d *dialect) *call
 	}
 	c.w, c.r, c.dialect, c.key = w, r, d, keyring.Key{}
 	c.received = e.cfg.Now()
+	c.trace = traceOf(r.Header)
 	return c
 }
 
@@ -172,7 +174,7 @@ func (c *call) add(i int, d *dialect, out *draft) *fault {
 	c.index = append(c.index, i)
 	c.msgs = append(c.msgs, forebay.Message{
 		ID: out.ID, Queue: c.edge.cfg.Queue, Kind: out.Type, Group: out.group,
-		Fingerprint: out.fingerprint(),
+		Headers: c.trace, Fingerprint: out.fingerprint(),
 	})
 	c.warn(i, d, out)
 	return nil

@@ -17,16 +17,19 @@ type webServer interface {
 	Close() error
 }
 
+// oftenPosted are the routes that are called a lot.
+var oftenPosted = []string{
+	"/ingest/event", "/ingest/batch", "/ingest/cloudevents",
+	"/v1/track", "/v1/t", "/v1/page", "/v1/p", "/v1/batch", "/v1/b",
+	"/api/jobs",
+}
+
 // newFront puts the routes that are called a lot, with little each time, before net/http.
 // Their handlers end whether the client waits or not, and keep nothing of a request.
 func newFront(server *http.Server, mux *http.ServeMux, wrap func(http.Handler) http.Handler) *front.Front {
 	server.ConnContext = ingest.ConnContext
 	routes := map[string]http.Handler{}
-	for _, path := range []string{
-		"/ingest/event", "/ingest/batch", "/ingest/cloudevents",
-		"/v1/track", "/v1/t", "/v1/page", "/v1/p", "/v1/batch", "/v1/b",
-		"/api/jobs",
-	} {
+	for _, path := range oftenPosted {
 		h, pattern := mux.Handler(&http.Request{Method: http.MethodPost, URL: &url.URL{Path: path}})
 		if pattern == http.MethodPost+" "+path { // not so without the role
 			routes[path] = wrap(h)

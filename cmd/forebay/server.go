@@ -27,6 +27,7 @@ import (
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
 	"github.com/forebayhq/forebay/monitor/alert"
+	"github.com/forebayhq/forebay/monitor/trace"
 	"github.com/forebayhq/forebay/worker"
 )
 
@@ -60,6 +61,8 @@ type server struct {
 	monitor *monitor.Monitor
 	alerts  *alert.Alerts // nil: nobody is alerted
 	audit   *audit.Log
+	tracing *trace.Tracer // nil: nothing is traced
+	certs   *certificates // nil: plain HTTP
 
 	closers []func() error // in the order of opening
 }
@@ -88,7 +91,7 @@ func openServer(settings *config.Settings, log *slog.Logger) (_ *server, err err
 			err = errors.Join(err, s.close())
 		}
 	}()
-	steps := []func() error{s.takeSockets, s.openPort, s.openSQSPort, s.openQueue, s.openSQSAPI, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openAlerts, s.openHTTP}
+	steps := []func() error{s.takeSockets, s.openOperations, s.openPort, s.openSQSPort, s.openQueue, s.openSQSAPI, s.openStores, s.openSink, s.openWorker, s.openTasks, s.openAlerts, s.openHTTP}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return nil, err
@@ -251,7 +254,7 @@ func (s *server) openWorker() (err error) {
 	c := s.settings.Sink
 	w, err := worker.New(s.broker, worker.Config{
 		Queue:        event.Queue,
-		Batch:        s.sink,
+		Batch:        s.tracing.Batch(event.Queue, s.sink),
 		Concurrency:  s.writers(),
 		BatchMax:     int(c.BatchMax),
 		BatchBytes:   int(c.BatchBytes),
@@ -296,6 +299,7 @@ func (s *server) openHTTP() error {
 		Sink:       s.finder(),
 		Checks:     s.checks(edge),
 		Token:      s.file.Token,
+		TLS:        s.certs != nil,
 		Loopback:   isLoopback(s.listener.Addr().String()),
 		Version:    built().Version,
 		Logger:     s.log.With("part", "api"),
@@ -310,7 +314,7 @@ func (s *server) openHTTP() error {
 	}
 	s.registerConsole(mux)
 	server := &http.Server{
-		Handler:           s.leaving.wrap(mux),
+		Handler:           s.leaving.wrap(s.traced(mux)),
 		ReadHeaderTimeout: ingest.ReadHeaderTimeout,
 		ReadTimeout:       ingest.ReadTimeout,
 		WriteTimeout:      ingest.WriteTimeout,
@@ -320,7 +324,7 @@ func (s *server) openHTTP() error {
 	}
 	server.RegisterOnShutdown(s.streams.Close)
 	server.RegisterOnShutdown(s.inbox.Close)
-	s.http = newFront(server, mux, s.leaving.wrap)
+	s.http = newFront(server, mux, func(h http.Handler) http.Handler { return s.leaving.wrap(s.tracing.HTTP(h)) })
 	if err := s.file.write(s.settings.Data.Dir); err != nil {
 		return folderError(s.settings.Data.Dir, err)
 	}

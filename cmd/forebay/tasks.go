@@ -92,7 +92,7 @@ func (s *server) openJobWorkers() error {
 		q := s.settings.Queue(name)
 		w, err := worker.New(s.broker, worker.Config{
 			Queue:        name,
-			Jobs:         s.flows.Steps(queues[name]),
+			Jobs:         s.tracing.Jobs(s.flows.Steps(queues[name])),
 			Concurrency:  int(q.Concurrency),
 			Lease:        q.Lease,
 			DrainTimeout: s.settings.Server.Drain,

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/propagation"
+
 	webhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/forebayhq/forebay"
@@ -146,6 +148,7 @@ func (c *Client) Post(ctx context.Context, address, id string, body []byte) ([]b
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("User-Agent", "forebay")
+	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(r.Header)) // without a span: nothing
 	if err := c.sign(r.Header, id, body); err != nil {
 		return nil, err
 	}

@@ -20,6 +20,10 @@ func (s *Settings) finish() Problems {
 	problems = append(problems, s.finishRules()...)
 	problems = append(problems, s.finishSQS()...)
 	problems = append(problems, s.finishRedis()...)
+	if v := s.Server; (v.TLSCert == "") != (v.TLSKey == "") || v.TLSClientCA != "" && v.TLSCert == "" {
+		one, _ := s.find("server.tlsCert")
+		problems = append(problems, Problem{one.from, one.key, "goes together with tlsKey: allowed are both, or neither; tlsClientCA needs them"})
+	}
 	if in := s.Ingest; in.MaxEvent > in.MaxDecoded {
 		one, _ := s.find("ingest.maxEvent")
 		problems = append(problems, Problem{one.from, one.key, "is larger than ingest.maxDecoded; no request could carry such an event"})

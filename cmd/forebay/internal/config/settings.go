@@ -51,6 +51,10 @@ type Server struct {
 	Grace     time.Duration
 	Drain     time.Duration
 	Roles     []string
+
+	TLSCert     string
+	TLSKey      string
+	TLSClientCA string
 }
 
 // Data settings: the folder that holds everything.
@@ -158,6 +162,13 @@ func (s *Settings) serverTable() []*setting {
 			doc: "After that, how long running requests and batches may take to finish before they are cancelled."},
 		{key: "server.roles", value: roles(&v.Roles),
 			doc: "What this server does. Less than all needs a queue that servers share (sqs.url, redis.url)."},
+
+		{key: "server.tlsCert", value: text(&v.TLSCert, "", 1024),
+			doc: "A file with the certificate to speak TLS with, and those that lead to its issuer, as PEM. Renewed files are taken up without a restart. This machine may speak plain HTTP all the same. Empty: plain HTTP."},
+		{key: "server.tlsKey", value: text(&v.TLSKey, "", 1024),
+			doc: "The file with the private key of that certificate, as PEM."},
+		{key: "server.tlsClientCA", value: text(&v.TLSClientCA, "", 1024),
+			doc: "A file with the certificates of issuers, as PEM: clients over TLS must show a certificate of one of them. Keys are needed all the same. Empty: no certificate is asked for."},
 
 		{key: "data.dir", env: "FOREBAY_DATA", value: text(&d.Dir, "data", 1024),
 			doc: "The folder that holds the queue, the events without a database, the rejected rows and the keys."},

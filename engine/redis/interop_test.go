@@ -391,6 +391,7 @@ func TestNodeFlows(t *testing.T) {
 				p.t.Fatalf("%s: the parent is %v", policy, j)
 			}
 		}
+		p.retriedChild()
 	})
 }
 

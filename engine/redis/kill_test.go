@@ -21,7 +21,7 @@ func TestKill(t *testing.T) {
 		url = redistest.Start(t, redistest.Config{}).URL(0)
 		t.Setenv(killEnv, url)
 	}
-	enginetest.Kill(t, enginetest.KillConfig{Rounds: 8, Keeps: true, AllKept: true, Open: func(string) (engine.Engine, error) {
+	enginetest.Kill(t, enginetest.KillConfig{Rounds: 5, Keeps: true, AllKept: true, Open: func(string) (engine.Engine, error) {
 		return redis.Open(context.Background(), redis.Config{URL: url})
 	}})
 }

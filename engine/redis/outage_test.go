@@ -212,7 +212,8 @@ func TestCutOff(t *testing.T) {
 // READONLY until they are led to the new one.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	a, b := redistest.Start(t, redistest.Config{}), redistest.Start(t, redistest.Config{})
+	a := redistest.Start(t, redistest.Config{Settings: map[string]string{"repl-diskless-sync-delay": "0"}})
+	b := redistest.Start(t, redistest.Config{})
 	host, port, _ := strings.Cut(a.Addr(), ":")
 	command(t, b, "replicaof", host, port)
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {

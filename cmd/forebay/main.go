@@ -44,7 +44,7 @@ type commands struct {
 	Queues    queuesCmd    `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
 	Schedules schedulesCmd `cmd:"" group:"look" help:"Schedules: list, show, add, set, rm, pause, resume, run, preview."`
 	Flow      flowCmd      `cmd:"" group:"look" help:"Flows and their runs: validate, fmt, diff, put, ls, show, run, runs, watch, cancel, pause, resume, retry, skip, discard, approve, event."`
-	Dead      deadCmd      `cmd:"" group:"look" help:"Dead letters: list, show, replay, discard."`
+	Dead      deadCmd      `cmd:"" group:"look" help:"Dead letters: list, groups, show, replay, edit, discard, actions, redrive."`
 	Bad       badCmd       `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
 	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
 	History   historyCmd   `cmd:"" group:"look" help:"History: what happened to jobs, what was sent; list, export."`

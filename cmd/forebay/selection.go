@@ -9,7 +9,7 @@ import (
 	"github.com/forebayhq/forebay/api"
 )
 
-// selectFlags say which dead letters or bad rows a command is for.
+// selectFlags say which bad rows a command is for.
 type selectFlags struct {
 	Seqs   []int64 `arg:"" optional:"" name:"seq" help:"Their numbers, as ls shows them."`
 	All    bool    `help:"All that the filter matches, instead of numbers."`

@@ -110,7 +110,7 @@ func undone(err error) bool {
 	if errors.As(err, &op) && op.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) {
 		return true
 	}
-	for _, word := range []string{"LOADING ", "READONLY ", "CLUSTERDOWN ", "MASTERDOWN ", "TRYAGAIN ", "MOVED ", "ASK "} {
+	for _, word := range []string{"LOADING ", "READONLY ", "CLUSTERDOWN ", "MASTERDOWN ", "NOREPLICAS ", "BUSY ", "TRYAGAIN ", "MOVED ", "ASK "} {
 		if strings.HasPrefix(err.Error(), word) {
 			return true
 		}

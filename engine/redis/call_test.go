@@ -1,9 +1,46 @@
 package redis
 
 import (
+	"errors"
+	"io"
 	"testing"
 	"time"
+
+	"github.com/forebayhq/forebay"
 )
+
+// Answers of a server that does nothing now are asked again; what may have been done is not.
+func TestErrorsOfTheServer(t *testing.T) {
+	t.Parallel()
+	e := &Engine{}
+	for _, c := range []struct {
+		says   string
+		undone bool
+		code   forebay.Code
+	}{
+		{"LOADING Redis is loading the dataset in memory", true, forebay.CodeUnavailable},
+		{"READONLY You can't write against a read only replica.", true, forebay.CodeUnavailable},
+		{"CLUSTERDOWN Hash slot not served", true, forebay.CodeUnavailable},
+		{"MASTERDOWN Link with MASTER is down", true, forebay.CodeUnavailable},
+		{"NOREPLICAS Not enough good replicas to write.", true, forebay.CodeUnavailable},
+		{"BUSY Redis is busy running a script.", true, forebay.CodeUnavailable},
+		{"TRYAGAIN Multiple keys request during rehashing of slot", true, forebay.CodeUnavailable},
+		{"UNBLOCKED force unblock from blocking operation", false, forebay.CodeUnavailable},
+		{"OOM command not allowed when used memory > 'maxmemory'.", false, forebay.CodeFull},
+		{"NOAUTH Authentication required.", false, forebay.CodeUnauthorized},
+		{"NOPERM No permissions to run the 'evalsha' command", false, forebay.CodeUnauthorized},
+		{"ERR user_script:1: attempt to index a nil value", false, forebay.CodeInternal},
+		{io.EOF.Error(), false, forebay.CodeUnavailable},
+	} {
+		err := errors.New(c.says)
+		if got := undone(err); got != c.undone {
+			t.Errorf("%s: that nothing was done is %v", c.says, got)
+		}
+		if got := forebay.CodeOf(e.fault(err)); got != c.code {
+			t.Errorf("%s has code %s, want %s", c.says, got, c.code)
+		}
+	}
+}
 
 // Redis keeps milliseconds; what is cut off would let a job begin too early.
 func TestNotBeforeIsRoundedUp(t *testing.T) {

@@ -116,6 +116,16 @@ func (l *load) moves(t *testing.T, when string) {
 	}
 }
 
+// wakes wants a waiting receive to be woken by another process, as before the outages.
+func (l *load) wakes(t *testing.T, s *redistest.Server) {
+	t.Helper()
+	got := waiting(t, s, l.e, "another")
+	if _, err := mustOpen(t, redis.Config{URL: s.URL(0)}).Send(t.Context(), []forebay.Message{{ID: "x", Queue: "another"}}); err != nil {
+		t.Fatal(err)
+	}
+	came(t, got, "a message after the outages")
+}
+
 // loaded is an engine with a sender and two receivers; stop ends them, and holds that all
 // that was acknowledged as sent has come, and nothing is left.
 func loaded(t *testing.T, cfg redis.Config) (l *load, stop func()) {
@@ -183,6 +193,7 @@ func TestOutages(t *testing.T) {
 			t.Errorf("after it was %s: check gave %v", what, err)
 		}
 	}
+	l.wakes(t, s)
 	stop()
 }
 
@@ -205,6 +216,7 @@ func TestCutOff(t *testing.T) {
 		p.lose(false)
 		l.moves(t, "after nothing had arrived")
 	}
+	l.wakes(t, s)
 	stop()
 }
 

@@ -36,7 +36,11 @@ func waiting(t testing.TB, s *redistest.Server, e *redis.Engine, queue string) <
 func blocked(t testing.TB, s *redistest.Server, n int, and func() bool) {
 	t.Helper()
 	c := client(t, s)
+	end := time.Now().Add(time.Minute)
 	for tick := time.NewTicker(5 * time.Millisecond); ; <-tick.C {
+		if time.Now().After(end) {
+			t.Fatal("no reader blocks in the server")
+		}
 		list, err := c.Do(t.Context(), "client", "list", "type", "normal").Text()
 		if err != nil {
 			t.Fatal(err)

@@ -114,7 +114,7 @@ func (h hash) job() forebay.Job {
 		return j
 	}
 	if j.State == forebay.StateCompleted {
-		if h.f["fbo"] != "0" {
+		if h.f["fbz"] != string(forebay.StateCompleted) { // completed+, or a Node worker's
 			j.Result = []byte(h.f["returnvalue"])
 		}
 		return j

@@ -100,9 +100,16 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	e.keeper.uses(r.Queue)
 	e.listed.works(r.Queue)
 	until := atMillis(v.now).Add(r.Lease)
-	ds = make([]forebay.Delivery, len(v.out))
-	for i, one := range v.out {
-		f := unpackStrings(text(one))
+	each := 1
+	if isPlain(token) {
+		each = 2 // data is beside
+	}
+	ds = make([]forebay.Delivery, len(v.out)/each)
+	for i := range ds {
+		f := unpackStrings(text(v.out[each*i]))
+		if each == 2 {
+			f[3] = text(v.out[2*i+1])
+		}
 		ds[i] = delivery(r.Queue, until, token+"."+strconv.Itoa(i+1), f)
 		if len(f) > 11 && f[11] != "" {
 			if err := e.goOn(r.Queue, f[11], f[0]); forebay.CodeOf(err) == forebay.CodeUnavailable {

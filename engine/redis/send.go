@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,14 +16,15 @@ const (
 	settlesAtOnce = 250
 )
 
-// sendItem is a message that is to be sent, as arguments of the script.
+// sendItem is a message that is to be sent, as the scripts take it.
 type sendItem struct {
-	queue     string
-	arg, data string
-	plain     bool
+	queue, id, kind, data, enc, opts, fb, print, window string
+
+	plain bool     // lua/plain/send.lua can do it, and adds the id to opts
+	rules []string // of others than plain ones
 }
 
-func sizeOfSend(it sendItem) int { return len(it.arg) + len(it.data) + 256 }
+func sizeOfSend(it sendItem) int { return len(it.data) + len(it.opts) + len(it.fb) + 512 }
 
 // sendAnswer is what became of it: 0, or how it is a duplicate and of what.
 type sendAnswer string
@@ -67,11 +69,6 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	return res, nil
 }
 
-func itemOf(m *forebay.Message) sendItem {
-	arg, data, plain := messageArgs(m)
-	return sendItem{m.Queue, arg, data, plain}
-}
-
 func sendResult(id string, a sendAnswer) forebay.SendResult {
 	kind, first, _ := strings.Cut(string(a), "|")
 	if kind == "0" {
@@ -81,17 +78,15 @@ func sendResult(id string, a sendAnswer) forebay.SendResult {
 }
 
 func (e *Engine) sendScript(ctx context.Context, items []sendItem) ([]sendAnswer, error) {
-	args := make([]any, 1, 1+2*len(items))
-	args[0] = len(items)
-	plain := true
-	for _, it := range items {
-		args, plain = append(args, it.arg, it.data), plain && it.plain
-	}
 	r, done, err := reply{}, false, error(nil)
-	if plain {
-		r, done, err = e.runPlain(ctx, "send", args...)
+	if !slices.ContainsFunc(items, func(it sendItem) bool { return !it.plain }) {
+		r, done, err = e.runPlain(ctx, "send", plainArgs(items)...)
 	}
 	if err == nil && !done {
+		args := []any{len(items)}
+		for i := range items {
+			args = append(args, items[i].args()...)
+		}
 		r, err = e.run(ctx, "send", args...)
 	}
 	if err != nil {

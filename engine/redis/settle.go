@@ -112,8 +112,8 @@ func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settle
 	args, plain := []any{len(items)}, true
 	for _, it := range items {
 		args, plain = append(args, it.arg), plain && it.plain
-		for _, n := range it.next {
-			args = append(args, n.arg, n.data)
+		for i := range it.next {
+			args = append(args, it.next[i].args()...)
 		}
 	}
 	r, done, err := reply{}, false, error(nil)

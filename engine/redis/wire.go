@@ -36,12 +36,19 @@ type bullBackoff struct {
 	Jitter float64 `json:"jitter,omitempty"`
 }
 
-// text is the JSON of them. What most have is written here: reflection would cost more
-// than all else that is done for a message.
-func (o options) text() string {
+// text is the JSON of them. plain: up to the id, which is the last of it, and can be put
+// there as it is. What most have is written here: reflection would cost more than all else
+// that is done for a message.
+func (o options) text() (text string, plain bool) {
+	if strings.ContainsFunc(o.JobID, escaped) {
+		return encode(o), false
+	}
+	o.JobID = ""
+	const id = `,"jobId":"`
 	kept, ok := o.RemoveOnComplete.(bullKept)
-	if !ok || o.RemoveOnFail != nil || o.Priority != 0 || o.Delay != 0 || o.Backoff != nil || o.Dedup != nil || strings.ContainsFunc(o.JobID, escaped) {
-		return encode(o)
+	if !ok || o.RemoveOnFail != nil || o.Priority != 0 || o.Delay != 0 || o.Backoff != nil || o.Dedup != nil {
+		text = encode(o)
+		return text[:len(text)-1] + id, true
 	}
 	b := strconv.AppendInt([]byte(`{"attempts":`), int64(o.Attempts), 10)
 	b = append(b, `,"removeOnComplete":{`...)
@@ -54,7 +61,7 @@ func (o options) text() string {
 		}
 		b = strconv.AppendInt(append(b, `"count":`...), kept.Count, 10)
 	}
-	return string(append(append(append(b, `},"jobId":"`...), o.JobID...), `"}`...))
+	return string(append(append(b, '}'), id...)), true
 }
 
 // escaped are runes that JSON strings do not have as they are.
@@ -112,9 +119,8 @@ var modes = map[forebay.DedupMode]string{
 	forebay.DedupWindowed: "w", forebay.DedupUntilFinished: "u", forebay.DedupThrottle: "t", forebay.DedupDebounce: "d", forebay.DedupKeepLast: "k",
 }
 
-// messageArgs are a message as lib/80_send.lua reads it: its strings and its data. plain:
-// lua/plain/send.lua can send it.
-func messageArgs(m *forebay.Message) (arg, data string, plain bool) {
+// itemOf makes of a message what the scripts take.
+func itemOf(m *forebay.Message) sendItem {
 	data, enc := storePayload(m.Payload)
 	o := options{Attempts: cmp.Or(m.Limits.Attempts, forebay.DefaultAttempts), Priority: bullPriority(m.Priority), JobID: storedID(m.ID), RemoveOnComplete: true}
 	r := rules{due: notBefore(m.NotBefore), limit: m.LimitKey}
@@ -142,12 +148,48 @@ func messageArgs(m *forebay.Message) (arg, data string, plain bool) {
 		print = "f" + strconv.FormatUint(m.Fingerprint, 36)
 	}
 	window := decimal(ceilMillis(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow)))
-	parts := [...]string{m.Queue, o.JobID, m.Kind, enc, o.text(), extraOf(m), print, window}
-	if r == (rules{}) && o.Priority == 0 {
-		return packStrings(parts[:]...), data, true
+	it := sendItem{queue: m.Queue, id: o.JobID, kind: m.Kind, data: data, enc: enc, fb: extraOf(m), print: print, window: window}
+	it.opts, it.plain = o.text()
+	if r != (rules{}) || o.Priority != 0 {
+		it.opts, it.plain = it.wholeOpts(), false
+		it.rules = []string{
+			decimal(r.due), decimal(int64(o.Priority)), r.chain, r.limit, r.tenant, r.record, r.mode, decimal(r.expires), decimal(r.deadline), r.deid,
+		}
 	}
-	return packStrings(append(parts[:], decimal(r.due), decimal(int64(o.Priority)), r.chain, r.limit, r.tenant, r.record, r.mode,
-		decimal(r.expires), decimal(r.deadline), r.deid)...), data, false
+	return it
+}
+
+func (it *sendItem) wholeOpts() string {
+	if !it.plain {
+		return it.opts
+	}
+	return it.opts + it.id + `"}`
+}
+
+// args are a message as lib/80_send.lua reads it.
+func (it *sendItem) args() []any {
+	return []any{packStrings(append([]string{it.queue, it.id, it.kind, it.enc, it.wholeOpts(), it.fb, it.print, it.window}, it.rules...)...), it.data}
+}
+
+// plainArgs are plain messages as lua/plain/send.lua reads them.
+func plainArgs(items []sendItem) []any {
+	args, runs, begun := []any{0}, 0, 0
+	for i := range items {
+		it := &items[i]
+		if i == 0 || !it.same(&items[i-1]) {
+			runs, begun = runs+1, len(args)
+			args = append(args, 0, packStrings(it.queue, it.kind, it.enc, it.opts, it.fb, it.window))
+		}
+		args[begun] = args[begun].(int) + 1
+		args = append(args, it.id, it.print, it.data)
+	}
+	args[0] = runs
+	return args
+}
+
+// same tells of plain messages whether they have a head in common.
+func (it *sendItem) same(o *sendItem) bool {
+	return it.queue == o.queue && it.kind == o.kind && it.enc == o.enc && it.opts == o.opts && it.fb == o.fb && it.window == o.window
 }
 
 // rules are what the script has to know of a message that is not plain.

@@ -158,7 +158,7 @@ end
 local function unmark(id, j)
   if j.dead then undead(q, id, j.dead) end
   call('ZREM', q.f .. 'f', id)
-  call('HDEL', q.p .. id, 'fbz', 'fbo', 'fbq', 'fbu')
+  call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
   j.final, j.dead = nil, nil
   lists(q, id, j)
 end

@@ -231,7 +231,7 @@ local function finish(q, id, j, state, o)
   local attempt = j.atm + 1
   if j.stop then call('HDEL', key, 'fbc') end
   local fields = { 'finishedOn', NOWS, ok and 'returnvalue' or 'failedReason', value }
-  if ok then later(fields, 'fbo', o.said and '1' or '0') else later(fields, 'fbz', state) end
+  later(fields, 'fbz', ok and o.said and 'completed+' or state)
   if ok and j.job or charge then later(fields, 'atm', int(attempt)) end
   if o.cause then fields[#fields + 1] = 'fbu'; fields[#fields + 1] = o.cause end
   if not ok and j.defa then call('HDEL', key, 'defa') end

@@ -7,7 +7,8 @@
 -- ARGV: queue, most, lease in ms, token (each gets it with a number), worker's name
 -- Keys: meta, wait, active, prioritized, delayed, limiter, job, lock, marker, events, our
 -- lanes, leases and rates, and when time does something.
--- Gives what receive.lua gives, or slow.
+-- Gives what receive.lua gives, but data beside the other strings of a delivery, not among
+-- them; or slow.
 
 local q, most, lease, token, worker = queue(arg()), num(), num(), arg(), arg()
 local due = tonumber(call('ZSCORE', G .. 'due', q.name) or nil)
@@ -22,10 +23,8 @@ end
 -- The oldest of the list. Messages that failed before are not plain, nor are Node jobs.
 local ids, found, bytes = call('LRANGE', q.wait, -most, -1), {}, 0
 for i = #ids, 1, -1 do
-  local f = call('HMGET', q.p .. ids[i], 'name', 'data', 'timestamp', 'priority', 'fb', 'ats', 'fbd', 'atm', 'fbr', 'fbb', 'fbz', 'fbo', 'defa',
-    'rjk')
-  if not f[5] or f[8] or f[9] or f[11] or f[12] or f[13] or f[14] then return slow(not f[5]) end
-  f.id = ids[i]
+  local f = call('HMGET', q.p .. ids[i], 'name', 'data', 'timestamp', 'priority', 'fb', 'fbb', 'ats', 'fbd', 'atm', 'fbr', 'fbz', 'defa')
+  if not f[5] or f[9] or f[10] or f[11] or f[12] then return slow(not f[5]) end
   found[#found + 1] = f
   bytes = bytes + #f[2]
   if bytes >= 16777216 then break end
@@ -34,24 +33,29 @@ end
 local out, ends = {}, NOW + lease
 if #found > 0 then
   local active, leases, text, jobs = {}, {}, int(math.max(lease, 1)), {}
+  local last, zeros = int(ends - 1) .. '.', { '00', '0', '' }
   for n, f in ipairs(found) do
-    local id, name, key = f.id, f[1], q.p .. f.id
-    call('SET', key .. ':lock', token .. '.' .. n, 'PX', text)
-    local times, d = f[6] and int(f[6] + 1) or '1', f[7] and int(f[7] + 1) or '1'
-    call('HSET', key, 'processedOn', NOWS, 'ats', times, 'fbd', d, 'pb', worker)
+    local number, id, name = int(n), ids[#ids + 1 - n], f[1]
+    local key = q.p .. id
+    call('SET', key .. ':lock', token .. '.' .. number, 'PX', text)
+    local d = f[8] and int(f[8] + 1) or '1'
+    call('HSET', key, 'processedOn', NOWS, 'ats', f[7] and int(f[7] + 1) or '1', 'fbd', d, 'pb', worker)
     event(q, 'active', id, 'prev', 'waiting')
     if head(f[5]).job then
       jobs[name] = jobs[name] or { job = true, name = name }
       note(q, id, jobs[name], 'started', 'active')
     end
-    active[n], leases[2 * n - 1], leases[2 * n] = id, string.format('%.17g', ends - 1 + n / 4096), id
-    out[n] = cmsgpack.pack(id, d, name, f[2], f[3], f[4], f[5], '0', f[10] or '')
+    -- In the order of the numbers, which are three digits at most, within the last ms.
+    active[n], leases[2 * n - 1], leases[2 * n] = id, last .. zeros[#number] .. number, id
+    out[2 * n - 1], out[2 * n] = cmsgpack.pack(id, d, name, '', f[3], f[4], f[5], '0', f[6] or ''), f[2]
   end
   call('RPOP', q.wait, #found)
   call('LPUSH', q.active, unpack(active))
   call('ZADD', q.f .. 'l', unpack(leases))
-  if not due or ends < due then call('ZADD', G .. 'due', ends, q.name) end
-  if not due or ends < due then due = ends end
+  if not due or ends < due then
+    call('ZADD', G .. 'due', ends, q.name)
+    due = ends
+  end
   if #found < #ids or call('EXISTS', q.wait) == 1 then call('ZADD', q.p .. 'marker', 0, '0') end
   writeNotes()
 end

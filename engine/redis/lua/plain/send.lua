@@ -3,36 +3,39 @@
 --
 --   (nothing) ──▶ wait
 --
--- ARGV: number of messages, then each: its strings in MessagePack as in lib/80_send.lua
--- but for its data, and that. (A script reads all bytes of a string that it makes: data
--- among the strings would be read twice.)
+-- ARGV: number of runs of messages that have a head in common, then each run: how many,
+-- the head, and each message: its id, fingerprint and data. The head is strings of
+-- MessagePack: queue, name, how data holds the payload, opts up to the id, fb, window.
+-- (A script reads all bytes of each string that it makes, so few are made.)
 -- Keys: id, meta, job, wait, marker, events, fb:j of their queues, the records of ids.
 -- Gives nothing, or slow.
 
-local all, keys, records, seen, tils = {}, {}, {}, {}, {}
-for i = 1, num() do
-  local v = { cmsgpack.unpack(arg()) } -- queue, id, name, how data holds it, opts, fb, fingerprint, window
-  v[9] = arg()
-  local queueName, id, window = v[1], v[2], v[8]
-  if seen[id] then return slow() end
-  seen[id] = true
-  if not tils[window] then tils[window] = int(NOW + tonumber(window)) .. '|' end
-  all[i], keys[i] = v, PRE .. ':' .. queueName .. ':' .. id
-  records[2 * i - 1], records[2 * i] = G .. 'i:' .. id, tils[window] .. v[7] .. '|' .. queueName .. '|'
+local heads, ids, datas, keys, records, seen, n = {}, {}, {}, {}, {}, {}, 0
+for _ = 1, num() do
+  local count, name = num(), nil
+  local h = { q = false, name = false, enc = false, opts = false, fb = false, job = false }
+  name, h.name, h.enc, h.opts, h.fb, h.window = cmsgpack.unpack(arg())
+  h.q = queue(name)
+  h.job = head(h.fb).job and { job = true, name = h.name }
+  local prefix, til, rest = h.q.p, int(NOW + tonumber(h.window)) .. '|', '|' .. name .. '|'
+  for _ = 1, count do
+    local id, print = arg(), arg()
+    if seen[id] then return slow() end
+    n = n + 1
+    seen[id], heads[n], ids[n], datas[n], keys[n] = true, h, id, arg(), prefix .. id
+    records[2 * n - 1], records[2 * n] = G .. 'i:' .. id, til .. print .. rest
+  end
 end
 if call('EXISTS', unpack(keys)) > 0 or call('MSETNX', unpack(records)) == 0 then return slow() end
 
-local jobs = {} -- what note is to know of those of a name
-for i, v in ipairs(all) do
-  local q, id, name, key = queue(v[1]), v[2], v[3], keys[i]
-  call('HSET', key, 'name', name, 'data', v[9], 'opts', v[5], 'timestamp', NOWS, 'delay', '0', 'priority', '0', 'fb', v[6])
-  if v[4] ~= '' then call('HSET', key, 'fbb', v[4]) end
-  event(q, 'added', id, 'name', name)
+for i = 1, n do
+  local h, id, key = heads[i], ids[i], keys[i]
+  local q = h.q
+  call('HSET', key, 'name', h.name, 'data', datas[i], 'opts', h.opts .. id .. '"}', 'timestamp', NOWS, 'delay', '0', 'priority', '0', 'fb', h.fb)
+  if h.enc ~= '' then call('HSET', key, 'fbb', h.enc) end
+  event(q, 'added', id, 'name', h.name)
   call('XADD', q.events, '*', 'event', 'waiting', 'jobId', id)
-  if head(v[6]).job then
-    jobs[name] = jobs[name] or { job = true, name = name }
-    note(q, id, jobs[name], 'added', 'waiting')
-  end
+  if h.job then note(q, id, h.job, 'added', 'waiting') end
   if not q.push then q.push, q.listed = {}, {} end
   local n = #q.push
   q.push[n + 1], q.listed[2 * n + 1], q.listed[2 * n + 2] = id, NOWS, id

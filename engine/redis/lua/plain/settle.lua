@@ -10,20 +10,19 @@
 -- Gives for each 1, or 0 where the delivery had ended already; and queues of which more
 -- is kept than it should be, each with that number. Or slow.
 
-local all, locks = {}, {}
-for i = 1, num() do
+local all, locks, of, n = {}, {}, {}, num()
+for i = 1, n do
   local v = { cmsgpack.unpack(arg()) }
   local q = queue(v[1])
-  if q.most then return slow() end
-  if not q.ids then q.ids, q.jobs, q.count = {}, {}, 0 end
-  q.ids[#q.ids + 1] = v[2]
-  v.n = #q.ids
-  all[i], locks[i], v.q = v, q.p .. v[2] .. ':lock', q
+  if not q.jobs then q.jobs, q.count = {}, 0 end
+  all[i], of[i], locks[i] = v, q, q.p .. v[2] .. ':lock'
 end
-locks = call('MGET', unpack(locks))
 for _, q in ipairs(touched) do
-  if METRICS > 0 or call('EXISTS', q.p .. 'metrics:completed', q.p .. 'metrics:failed') > 0 then return slow() end
-  q.leases = call('ZMSCORE', q.f .. 'l', unpack(q.ids))
+  -- Where no lease has ended, whoever has the lock has one.
+  if q.most or METRICS > 0 or call('ZCOUNT', q.f .. 'l', '-inf', NOW) > 0
+    or call('EXISTS', q.p .. 'metrics:completed', q.p .. 'metrics:failed') > 0 then
+    return slow()
+  end
 end
 
 local bounds = {} -- of retentions, by their text
@@ -38,23 +37,26 @@ local function bound(keep)
 end
 
 -- Nothing is written before it is known that all of them are plain.
-for i, v in ipairs(all) do
-  local q, id = v.q, v[2]
-  local til = tonumber(q.leases[v.n] or nil)
-  if locks[i] == v[3] and til and til > NOW and not q.jobs[id] then
-    local f = call('HMGET', q.p .. id, 'name', 'fb', 'atm', 'fbr', 'fbc', 'deid', 'parentKey')
-    if not f[2] or f[4] or f[5] or f[6] or f[7] or not head(f[2]).job then return slow() end
-    local b = bound(head(f[2]).keep)
+local tokens, jobs = call('MGET', unpack(locks)), {}
+for i = 1, n do
+  local v, q = all[i], of[i]
+  local id = v[2]
+  jobs[i] = false
+  if tokens[i] == v[3] and not q.jobs[id] then
+    local f = call('HMGET', q.p .. id, 'name', 'fb', 'atm', 'fbr', 'fbc', 'parentKey')
+    local h = f[2] and head(f[2])
+    if not h or not h.job or f[4] or f[5] or f[6] then return slow() end
+    local b = bound(h.keep)
     if b.none then return slow() end
-    v.job = { name = f[1], job = true, atm = tonumber(f[3] or 0), bound = b }
-    q.jobs[id], q.count = v.job, q.count + 1
+    q.jobs[id], q.count = i, q.count + 1
+    jobs[i] = { job = true, name = f[1], atm = f[3] or 0, bound = b }
   end
 end
 
--- leave takes them out of the active list. As a rule they are the oldest there, so its
--- end is replaced by what stays of it.
-local function leave(q)
-  local tail, found, n, stay, from = call('LRANGE', q.active, -2 * q.count, -1), {}, 0, {}, nil
+-- leaving finds them in the active list. As a rule they are the oldest there, so that its
+-- end is replaced by what stays of it. Nothing: somebody has taken one elsewhere.
+local function leaving(q)
+  local tail, found, n, stay, from = call('LRANGE', q.active, -q.count - 50, -1), {}, 0, {}, nil
   for i, id in ipairs(tail) do
     if q.jobs[id] and not found[id] then
       found[id], n, from = true, n + 1, from or i
@@ -62,55 +64,56 @@ local function leave(q)
       stay[#stay + 1] = id
     end
   end
-  if n < q.count then
-    for id in pairs(q.jobs) do
-      if not found[id] and not call('LPOS', q.active, id) then return false end -- somebody has taken it elsewhere
+  local others = {}
+  for id in pairs(n < q.count and q.jobs or {}) do
+    if not found[id] then
+      if not call('LPOS', q.active, id) then return nil end
+      others[#others + 1] = id
     end
   end
-  return function()
-    if from then call('RPOP', q.active, #tail - from + 1) end
-    if #stay > 0 then call('RPUSH', q.active, unpack(stay)) end
-    if n == q.count then return end
-    for id in pairs(q.jobs) do
-      if not found[id] then call('LREM', q.active, -1, id) end
-    end
-  end
+  return { pop = from and #tail - from + 1 or 0, stay = stay, others = others }
+end
+for _, q in ipairs(touched) do
+  q.leaving = q.count > 0 and leaving(q)
+  if q.count > 0 and not q.leaving then return slow() end
 end
 for _, q in ipairs(touched) do
   if q.count > 0 then
-    q.leave = leave(q)
-    if not q.leave then return slow() end
-  end
-end
-
-local out, counted, over = {}, {}, {}
-for _, q in ipairs(touched) do
-  if q.count > 0 then
-    q.leave()
+    if q.leaving.pop > 0 then call('RPOP', q.active, q.leaving.pop) end
+    if #q.leaving.stay > 0 then call('RPUSH', q.active, unpack(q.leaving.stay)) end
+    for _, id in ipairs(q.leaving.others) do call('LREM', q.active, -1, id) end
     q.number = call('HINCRBY', q.f .. 's', 'f', q.count) - q.count
     q.gone, q.locks, q.completed, q.shelf, q.ages, q.counts = {}, {}, {}, {}, {}, {}
   end
 end
-for i, v in ipairs(all) do
-  out[i] = v.job and 1 or 0
-  if v.job then
-    local q, id, j, result = v.q, v[2], v.job, v[5]
-    local value = result ~= '' and result or 'null'
-    call('HSET', q.p .. id, 'atm', int(j.atm + 1), 'finishedOn', NOWS, 'returnvalue', value, 'fbo', result ~= '' and '1' or '0')
+
+local out = {}
+for i = 1, n do
+  local j = jobs[i]
+  out[i] = j and 1 or 0
+  if j then
+    local v, q = all[i], of[i]
+    local id, result = v[2], v[5]
+    local said = result ~= ''
+    local value = said and result or 'null'
+    j.atm = j.atm + 0
+    call('HSET', q.p .. id, 'atm', int(j.atm + 1), 'finishedOn', NOWS, 'returnvalue', value, 'fbz', said and 'completed+' or 'completed')
     event(q, 'completed', id, 'returnvalue', value, 'prev', 'active')
-    if result ~= '' and #result <= 16384 then
+    if said and #result <= 16384 then
       note(q, id, j, 'completed', 'completed', 'r', result)
     else
       note(q, id, j, 'completed', 'completed')
     end
     local n = #q.gone + 1
-    q.gone[n], q.locks[n] = id, q.p .. id .. ':lock'
+    q.gone[n], q.locks[n] = id, locks[i]
     q.completed[2 * n - 1], q.completed[2 * n] = NOWS, id
     q.shelf[2 * n - 1], q.shelf[2 * n] = int(q.number + n), id
     if j.bound.age > 0 then later(q.ages, int(NOW + j.bound.age), id) end
     if j.bound.count > 0 then q.counts[j.bound.count] = true end
   end
 end
+
+local counted, over = {}, {}
 for _, q in ipairs(touched) do
   if q.count > 0 then
     call('DEL', unpack(q.locks))
@@ -121,9 +124,7 @@ for _, q in ipairs(touched) do
     call('ZADD', q.f .. 'f', unpack(q.shelf))
     inParts('ZADD', q.f .. 'x', q.ages)
     for count in pairs(q.counts) do
-      if call('ZCARD', q.f .. 'f') > count then
-        later(over, q.name, int(count))
-      end
+      if call('ZCARD', q.f .. 'f') > count then later(over, q.name, int(count)) end
     end
     later(counted, q.name, 'completed')
     counted[#counted + 1] = q.count

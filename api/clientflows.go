@@ -36,6 +36,11 @@ func (c *Client) CheckFlow(ctx context.Context, src []byte) (v CheckedFlow, err 
 	return v, c.callFile(ctx, http.MethodPost, flowsPath+"/validate", src, &v)
 }
 
+// TryFlow tells what a run of a file would do; nothing is sent or stored.
+func (c *Client) TryFlow(ctx context.Context, in TryFlow) (v TriedFlow, err error) {
+	return v, c.call(ctx, http.MethodPost, flowsPath+"/dry-run", in, &v)
+}
+
 // FlowVersions lists the versions of a flow, newest first, those before one; 0: all.
 func (c *Client) FlowVersions(ctx context.Context, name string, before, limit int) (v FlowVersions, err error) {
 	return v, c.call(ctx, http.MethodGet, flowPathOf(name)+"/versions"+query("before", number(int64(before)), "limit", number(int64(limit))), nil, &v)

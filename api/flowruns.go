@@ -264,18 +264,7 @@ func (a *API) jobIfThere(ctx context.Context, id string) (*Job, error) {
 
 func (a *API) runStep(ctx context.Context, r *runner.View, d *flow.Step) (RunStep, error) {
 	s := r.Steps[d.ID]
-	v := RunStep{
-		ID: d.ID, Title: d.Title, Kind: d.Kind, Does: d.Does(), State: s.State, Round: s.Round, Order: s.Order, Output: s.Output, Omitted: s.Omitted,
-		Error: (*RunFailure)(s.Error), WentTo: s.Went, Chose: s.To, Undo: s.Undo,
-	}
-	if e := s.Each; e != nil {
-		v.Items = &RunItems{e.Total, e.Done, e.Failed, e.InFlight(), (*RunFailure)(e.First)}
-	}
-	for _, w := range r.Waiting {
-		if w.Step == d.ID {
-			v.WaitsFor = w.Text
-		}
-	}
+	v := stepOfRun(d, s, reasonsOf(r.Waiting))
 	switch d.Kind {
 	case flow.KindBranch, flow.KindParallel, flow.KindJoin, flow.KindEmit:
 		return v, nil
@@ -295,4 +284,21 @@ func (a *API) runStep(ctx context.Context, r *runner.View, d *flow.Step) (RunSte
 		v.Job.Result = nil
 	}
 	return v, err
+}
+
+// stepOfRun is what the run itself knows of a step.
+func stepOfRun(d *flow.Step, s *flow.StepRun, waiting []RunReason) RunStep {
+	v := RunStep{
+		ID: d.ID, Title: d.Title, Kind: d.Kind, Does: d.Does(), State: s.State, Round: s.Round, Order: s.Order, Output: s.Output, Omitted: s.Omitted,
+		Error: (*RunFailure)(s.Error), WentTo: s.Went, Chose: s.To, Undo: s.Undo,
+	}
+	if e := s.Each; e != nil {
+		v.Items = &RunItems{e.Total, e.Done, e.Failed, e.InFlight(), (*RunFailure)(e.First)}
+	}
+	for _, w := range waiting {
+		if w.Step == d.ID {
+			v.WaitsFor = w.Text
+		}
+	}
+	return v
 }

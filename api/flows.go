@@ -190,6 +190,7 @@ func (a *API) flowRoutes(h huma.API) {
 		return reply(FlowText{string(src)}, nil)
 	})
 	a.fileRoutes(h)
+	a.flowDryRoutes(h)
 }
 
 // fileRoutes are those whose bodies are files.
@@ -261,7 +262,7 @@ func stepOf(s *flow.Step) FlowStep {
 		v.ForEach = s.ForEach.In
 	}
 	for _, c := range s.Cases {
-		v.Cases = append(v.Cases, FlowCase{c.When, c.To})
+		v.Cases = append(v.Cases, FlowCase{c.When, append([]string{}, c.To...)})
 	}
 	for _, on := range []flow.OnFailure{s.OnFailure, s.OnTimeout} {
 		if on.Mode == flow.Goto {

@@ -32,6 +32,16 @@ func (noLoader) Load(url string) (any, error) {
 	return nil, errors.New("a schema cannot refer to " + url)
 }
 
+// CheckInput says where an input does not fit the schema of a flow's input, as the start
+// of a run does. Without a schema any JSON fits.
+func CheckInput(schema, input json.RawMessage) error {
+	compiled, err := compileSchema(schema)
+	if err != nil {
+		return wrong("input", "the input of the flow is no JSON Schema: %v", err)
+	}
+	return (&version{schema: compiled}).checkInput(input)
+}
+
 // checkInput says where an input does not fit the schema.
 func (v *version) checkInput(input json.RawMessage) error {
 	if !json.Valid(input) {

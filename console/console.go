@@ -32,7 +32,7 @@ var dist embed.FS
 const policy = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 // screens are the addresses below which the page finds its way by itself.
-var screens = []string{"jobs", "queues", "dead", "flows", "runs", "schedules", "workers", "bad", "events", "keys", "signin"}
+var screens = []string{"jobs", "queues", "dead", "flows", "runs", "schedules", "workers", "history", "alerts", "bad", "events", "keys", "audit", "signin"}
 
 // Console serves the pages. It is safe for concurrent use.
 type Console struct {

@@ -15,9 +15,11 @@ export const groups: { name?: Key; screens: Screen[] }[] = [
       { path: "jobs", name: "nav.jobs", key: "j" },
       { path: "queues", name: "nav.queues", key: "q" },
       { path: "dead", name: "nav.dead", key: "d" },
+      { path: "alerts", name: "nav.alerts", key: "a" },
       { path: "flows", name: "nav.flows", key: "f" },
       { path: "schedules", name: "nav.schedules", key: "s" },
       { path: "workers", name: "nav.workers", key: "w" },
+      { path: "history", name: "nav.history", key: "h" },
     ],
   },
   {
@@ -27,5 +29,11 @@ export const groups: { name?: Key; screens: Screen[] }[] = [
       { path: "bad", name: "nav.bad", key: "b" },
     ],
   },
-  { name: "nav.access", screens: [{ path: "keys", name: "nav.keys", key: "k" }] },
+  {
+    name: "nav.access",
+    screens: [
+      { path: "keys", name: "nav.keys", key: "k" },
+      { path: "audit", name: "nav.audit", key: "u" },
+    ],
+  },
 ];

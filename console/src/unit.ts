@@ -2,6 +2,7 @@
 export { Exact, parse, print } from "./api/json";
 export { default as en } from "./i18n/en";
 export { default as zh } from "./i18n/zh-CN";
+export * as edits from "./flow/edits";
 export { diff } from "./ui/diff";
 export { quote, suggest, termAt } from "./ui/filter";
 export { sample } from "./ui/live";

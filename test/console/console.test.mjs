@@ -15,7 +15,7 @@ before(async () => {
   const [dead, running, done, bad] = await Promise.all([server.get("/api/dead?limit=1"), server.get("/api/jobs?q=queue:media&limit=1"), server.get("/api/jobs?q=state:completed&limit=1"), server.get("/api/bad?limit=1")]);
   screens = {
     overview: "/", jobs: "/jobs", job: "/jobs/" + running.items[0].jobId, "job-done": "/jobs/" + done.items[0].jobId, queues: "/queues", queue: "/queues/exports",
-    dead: "/dead", "dead-letter": "/dead/" + dead.items[0].seq, schedules: "/schedules", schedule: "/schedules/nightly", workers: "/workers",
+    dead: "/dead", "dead-letters": "/dead?tab=all", "dead-letter": "/dead/" + dead.items[0].seq, alerts: "/alerts", history: "/history?from=-1h", audit: "/audit", schedules: "/schedules", schedule: "/schedules/nightly", workers: "/workers",
     events: "/events", bad: "/bad", "bad-row": "/bad/" + bad.items[0].seq, keys: "/keys",
   };
 });
@@ -125,7 +125,7 @@ test("jobs are added, and all that match are acted on, after a dry run", async (
 test("a dead letter is edited and replayed, another discarded with a reason", async () => {
   const page = await open(chrome);
   const before = await server.get("/api/dead");
-  await page.goto(server.url + "/dead");
+  await page.goto(server.url + "/dead?tab=all");
   await page.getByRole("link", { name: /customer 3 was declined/ }).click();
   await page.getByRole("button", { name: "Edit and replay" }).click();
   await page.getByRole("dialog").getByLabel("Data").fill('{"to": "mended", "customer": 3}');
@@ -133,12 +133,66 @@ test("a dead letter is edited and replayed, another discarded with a reason", as
   await page.getByRole("button", { name: "Replay with this data" }).click();
   await page.locator("h1 .state.completed").waitFor();
   await page.locator(".json").getByText('"mended"').first().waitFor();
-  await page.goto(server.url + "/dead");
+  await page.goto(server.url + "/dead?tab=all");
   await page.getByRole("link", { name: /customer 5 was declined/ }).click();
   await page.getByRole("button", { name: "Discard…" }).click();
   await page.getByRole("dialog").getByLabel("Reason").fill("tested");
   await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
   await eventually("both are gone", async () => (await server.get("/api/dead")).items.length === before.items.length - 2);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("dead letters of one cause: a canary that is lost stops the replay, all are discarded with a reason", async () => {
+  const page = await open(chrome);
+  const there = (await server.get("/api/dead/groups")).items.find((g) => g.kind === "charge").count;
+  await page.goto(server.url + "/dead");
+  const row = page.getByRole("row", { name: /card of customer # was declined/ });
+  await row.getByText(String(there), { exact: true }).waitFor();
+  await row.getByRole("button", { name: "Replay…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("dead letters are meant").waitFor();
+  await dialog.getByLabel("How many").fill("1");
+  await dialog.getByLabel("Per second at most").fill("50");
+  await dialog.getByRole("button", { name: "Replay", exact: true }).click();
+  // It is refused again, as its data are wrong: the others are not touched.
+  await page.locator("h1 .state.dead").getByText("Stopped").waitFor({ timeout: 20_000 });
+  await page.getByText("1 of 1 sent. Passed: 0. Lost: 1.").waitFor();
+  assert.equal((await server.get("/api/dead/groups")).items.find((g) => g.kind === "charge").count, there, "one was sent again, and died again");
+  await page.goBack();
+  await row.getByRole("link").click();
+  await page.getByRole("button", { name: "Discard…" }).click();
+  await dialog.getByLabel("Reason").fill("closed accounts");
+  assert.ok(await dialog.getByRole("button", { name: "Discard" }).isDisabled(), "it goes without a confirmation");
+  await dialog.getByLabel(`Type ${there} to confirm`).fill(String(there));
+  await dialog.getByRole("button", { name: "Discard" }).click();
+  await page.locator("h1 .state.completed").waitFor({ timeout: 20_000 });
+  assert.deepEqual((await server.get("/api/dead?limit=50")).items.filter((d) => d.message.kind === "charge"), []);
+  await page.goto(server.url + "/dead?tab=actions");
+  const said = page.getByRole("row", { name: /closed accounts/ });
+  await said.getByText("Completed").waitFor();
+  await said.getByText(`${there} / ${there}`).waitFor();
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("the history of a job and of messages is read; what was sent can be counted for a replay", async () => {
+  const page = await open(chrome);
+  const { items: [job] } = await server.get("/api/jobs?q=" + encodeURIComponent("queue:mail state:completed") + "&limit=1");
+  await page.goto(server.url + "/jobs/" + job.jobId);
+  await page.locator("dd", { hasText: "Show" }).first().locator("a").click();
+  await page.waitForURL("**/history?job=*");
+  await eventually("its life is told", async () => (await page.locator("tbody .state").allTextContents()).some((s) => s.includes("Completed")));
+  await page.getByRole("button", { name: "Messages" }).click();
+  await page.locator("tbody").getByText("signup").first().waitFor();
+  await page.locator("tbody").getByRole("button", { name: "Show" }).first().click();
+  await page.locator("tbody .json").getByText('"plan"').first().waitFor();
+  await page.getByRole("button", { name: "Replay…" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Only count" }).click();
+  await page.locator("h1 .state.completed").waitFor();
+  await page.locator(".json").getByText('"dryRun": true').first().waitFor();
+  await page.goto(server.url + "/alerts");
+  await page.getByText("failed for good").first().waitFor();
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });

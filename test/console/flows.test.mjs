@@ -81,3 +81,57 @@ test("a flow is built by keyboard alone, published, run and watched", async () =
   await publishAndWatch(page, "keys", press);
   await page.context().close();
 });
+
+test("forms make a branch, a wait and a join; a dry run takes the way that its input says", async () => {
+  const page = await open(chrome);
+  const box = (name) => page.locator(".inspector").getByLabel(name, { exact: true });
+  const node = (id) => page.locator(`.react-flow__node[data-id="${id}"]`);
+  const leave = (field, text) => field.fill(text).then(() => field.press("Tab"));
+  await page.goto(server.url + "/flows/forms/edit");
+  await page.getByRole("button", { name: "welcome" }).click();
+  await node("welcome").waitFor();
+  await page.getByRole("button", { name: "Branch" }).click();
+  await node("branch").waitFor();
+  await leave(box("Case 1: when"), "input.total > 100");
+  await page.getByRole("button", { name: "Wait for an approval" }).click(); // goes to the case
+  await node("wait").waitFor();
+  await leave(box("Who may approve"), "finance");
+  await leave(box("At most"), "2h");
+  await node("branch").click();
+  await page.getByRole("button", { name: "Add a case" }).click();
+  await page.locator(".inspector .case").nth(1).getByLabel("Case 2: when").waitFor();
+  await page.locator(".inspector .case").nth(1).getByLabel("Case 2: when").fill("");
+  await page.locator(".inspector .case").nth(1).getByLabel("Case 2: when").press("Tab");
+  await page.locator(".inspector .case").nth(1).getByText("else").waitFor();
+  await page.getByRole("button", { name: "resize" }).first().click(); // becomes the else
+  await node("resize").waitFor();
+  await box("Attempts").waitFor({ state: "attached" });
+  await page.locator(".inspector").getByText("Attempts, times, order").click();
+  await leave(box("Attempts"), "7");
+  await page.getByText("None: it can be published.").waitFor();
+  await page.getByRole("button", { name: "Dry run" }).click();
+  await page.getByLabel("Input", { exact: true }).fill('{"total": 5}');
+  await page.getByRole("button", { name: "Try" }).click();
+  await page.locator("h2 .state.completed").waitFor();
+  await node("wait").locator(".state.skipped").waitFor();
+  await node("resize").locator(".state.completed").waitFor();
+  await page.getByLabel("Input", { exact: true }).fill('{"total": 500}');
+  await page.getByLabel("How wait ends").selectOption("timeout");
+  await page.getByRole("button", { name: "Try" }).click();
+  await node("wait").locator(".state.failed").waitFor();
+  await node("resize").locator(".state.skipped").waitFor();
+  await page.getByRole("button", { name: "YAML" }).click();
+  const file = await page.locator("textarea[aria-label=YAML]").inputValue();
+  await page.getByRole("button", { name: "YAML" }).click();
+  await page.getByRole("button", { name: "Publish" }).click();
+  await page.waitForURL("**/flows/forms");
+  const flow = await server.get("/api/flows/forms");
+  assert.equal(flow.source, file);
+  assert.deepEqual(flow.steps.map((s) => [s.id, s.needs ?? [], s.cases ?? []]), [
+    ["welcome", [], []], ["branch", ["welcome"], [{ when: "input.total > 100", to: ["wait"] }, { to: ["resize"] }]], ["wait", [], []], ["resize", [], []],
+  ]);
+  assert.match(file, /role: finance/);
+  assert.match(file, /attempts: 7/);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});

@@ -113,3 +113,27 @@ test("rates are differences, and begin anew with the server", () => {
   assert.deepEqual(unit.sample(v(0, 10, 0), v(2, 14, 6)).byQueue, { q: { sent: 2, done: 3 } });
   assert.deepEqual(unit.sample(v(0, 10, 0), v(2, 14, 6, "b")).byQueue, {});
 });
+
+test("a gesture on the drawing is a change of the file", () => {
+  const { add, connect, remove, unlink } = unit.edits;
+  const file = { steps: {
+    a: { use: "x" },
+    b: { needs: ["a"], branch: [{ when: "input.n > 1", to: ["c", "d"] }, { to: "e" }] },
+    c: { use: "x" }, d: { use: "x", needs: "c", on_failure: { goto: "e" } }, e: { use: "x" },
+    p: { parallel: ["c"] },
+  } };
+  assert.deepEqual(connect(file, "a", "c"), [{ path: "steps.c.needs", value: "a" }]);
+  assert.deepEqual(connect(file, "a", "b"), []);
+  assert.deepEqual(connect(file, "b", "a"), [{ path: "steps.b.branch", value: [file.steps.b.branch[0], { when: "true", to: "a" }, { to: "e" }] }]);
+  assert.deepEqual(connect(file, "p", "d"), [{ path: "steps.p.parallel", value: ["c", "d"] }]);
+  assert.deepEqual(unlink(file, "b", "d"), [{ path: "steps.b.branch", value: [{ when: "input.n > 1", to: "c" }, { to: "e" }] }]);
+  assert.deepEqual(unlink(file, "b", "e"), [{ path: "steps.b.branch", value: [file.steps.b.branch[0]] }]);
+  assert.deepEqual(remove(file, "e"), [
+    { path: "steps.b.branch", value: [file.steps.b.branch[0]] }, { path: "steps.d.on_failure" }, { path: "steps.e" },
+  ]);
+  assert.deepEqual(remove(file, "c").map((e) => e.path).sort(), ["steps.b.branch", "steps.c", "steps.d.needs", "steps.p.parallel"]);
+  // A branch that leads nowhere yet gets the step that is added after it.
+  const fresh = { steps: { b: { branch: [{ when: "true", to: [] }] } } };
+  assert.deepEqual(add(fresh, { use: "x" }, "b", "b"), { id: "b_2", edits: [{ path: "steps.b_2", value: { use: "x" } }, { path: "steps.b.branch", value: [{ when: "true", to: "b_2" }] }] });
+  assert.deepEqual(add({}, { use: "x" }, "42-things"), { id: "_42_things", edits: [{ path: "steps._42_things", value: { use: "x" } }] });
+});

@@ -1,15 +1,19 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { call, Failed } from "../api/client";
 import { useResource } from "../api/resource";
-import type { CheckedFlow, Flow, FlowProblem, FlowText, PutFlow, WorkerList } from "../api/types";
+import type { CheckedFlow, Flow, FlowList, FlowProblem, FlowText, PutFlow, TriedFlow, WorkerList } from "../api/types";
 import { useT } from "../i18n";
 import { useMay } from "../roles";
 import { go, href, useQuery } from "../router";
 import { Empty, Head, Loading, Trouble } from "../ui/bits";
 import { complain, say } from "../ui/toast";
+import { DryRun } from "./dryrun";
+import { add, connect, remove, unlink, type File } from "./edits";
+import { oneOrList, type Fields, type SetEdit } from "./fields";
 import { Graph, leads } from "./graph";
-import { Inspector, type Fields } from "./inspector";
+import { FlowFields, Inspector } from "./inspector";
 import { Palette } from "./palette";
+import { sampleOf } from "./sample";
 
 export interface Edit {
   path: string;
@@ -44,15 +48,19 @@ function Desk({ name, doc, setDoc, saved }: { name: string; doc: Doc; setDoc: (f
   const redo = () => setDoc((d) => d && { ...d, at: Math.min(d.texts.length - 1, d.at + 1) });
   const checked = useChecked(text);
   const workers = useResource<WorkerList>("/api/workers");
+  const flows = useResource<FlowList>("/api/flows", { limit: 200 });
   const [step, choose] = useQuery("step");
   const [pane, setPane] = useQuery("pane");
   const busy = useRef(Promise.resolve());
   const latest = useRef(text);
   latest.current = text;
-  const edit = useCallback((edits: Edit[]) => {
-    // One after the other: each is made in what the one before gave.
+  const edit: SetEdit = useCallback((wanted) => {
+    // One after the other: each is made in what the one before gave, and what depends on
+    // the file is worked out when it is as the one before left it.
     busy.current = busy.current.then(async () => {
       try {
+        const edits = typeof wanted === "function" ? wanted(await read(latest.current)) : wanted;
+        if (edits.length === 0) return;
         const v = await call<FlowText>("/api/flows/edit", { body: { source: latest.current, edits } });
         latest.current = v.source ?? "";
         put(latest.current);
@@ -64,25 +72,22 @@ function Desk({ name, doc, setDoc, saved }: { name: string; doc: Doc; setDoc: (f
   }, []);
   useKeys(undo, redo);
   const steps = checked?.steps ?? [];
-  const file = checked?.file as { steps?: Record<string, Fields> } | undefined;
-  const needs = (id: string) => steps.find((s) => s.id === id)?.needs ?? [];
-  const link = (id: string, all: string[]): Edit => ({ path: `steps.${id}.needs`, value: all.length === 0 ? undefined : all.length === 1 ? all[0] : all });
-  const add = (fields: Fields, base: string, after?: string) => {
-    let id = base.replace(/[^a-zA-Z0-9_]+/g, "_").toLowerCase();
-    for (let n = 2; steps.some((s) => s.id === id); n++) id = id.replace(/_\d+$/, "") + "_" + n;
-    void edit([{ path: "steps." + id, value: { ...fields, ...(after ? { needs: after } : {}) } }]).then(() => choose(id));
-  };
-  const remove = (id: string) => {
-    const lost = steps.filter((s) => s.needs?.includes(id)).map((s) => link(s.id, s.needs!.filter((n) => n !== id)));
-    void edit([...lost, { path: "steps." + id }]).then(() => choose(""));
-  };
+  const file = (checked?.file ?? {}) as File & Fields;
+  const [tried, show] = useState<TriedFlow>();
+  useEffect(() => show(undefined), [text]);
   const editing = {
-    connect: (from: string, to: string) => {
-      if (!needs(to).includes(from) && !leads(steps, to, from)) void edit([link(to, [...needs(to), from])]);
+    connect: (from: string, to: string) => void (leads(steps, to, from) || edit((now) => connect(now, from, to))),
+    unlink: (from: string, to: string) => void edit((now) => unlink(now, from, to)),
+    remove: (id: string) => void edit((now) => remove(now, id)).then(() => choose("")),
+    add: (fields: Fields, base: string, after?: string) => {
+      let added = "";
+      void edit((now) => {
+        const { id, edits } = add(now, fields, base, after);
+        added = id;
+        return edits;
+      }).then(() => choose(added));
     },
-    unlink: (from: string, to: string) => void edit([link(to, needs(to).filter((n) => n !== from))]),
-    remove,
-    drop: (what: string, onto?: string) => { const v = JSON.parse(what) as { fields: Fields; base: string }; add(v.fields, v.base, onto); },
+    drop: (what: string, onto?: string) => { const v = JSON.parse(what) as { fields: Fields; base: string }; editing.add(v.fields, v.base, onto); },
   };
   const wrong = useMemo(() => new Set(checked?.problems.filter((p) => !p.warning).map((p) => p.path.split(".")[1]).filter((s) => s !== undefined)), [checked]);
   const publish = async () => {
@@ -99,23 +104,26 @@ function Desk({ name, doc, setDoc, saved }: { name: string; doc: Doc; setDoc: (f
       <Head title={name} lead={<><a href={href(["flows"])}>{t("nav.flows")}</a>{saved !== undefined && <> / <a href={href(["flows", name])}>{name}</a></>}</>}>
         <button type="button" onClick={undo} disabled={doc.at === 0} title="Ctrl+Z">{t("undo")}</button>
         <button type="button" onClick={redo} disabled={doc.at === doc.texts.length - 1} title="Ctrl+Shift+Z">{t("redo")}</button>
-        <button type="button" onClick={() => setPane(pane ? "" : "yaml")} aria-pressed={!!pane}>YAML</button>
+        <button type="button" onClick={() => setPane(pane === "yaml" ? "" : "yaml")} aria-pressed={pane === "yaml"}>YAML</button>
+        <button type="button" onClick={() => setPane(pane === "dry" ? "" : "dry")} aria-pressed={pane === "dry"}>{t("dry")}</button>
         <button type="button" class="main" disabled={!checked?.valid} onClick={publish}>{t("flow.publish")}</button>
       </Head>
       <div class="designer">
-        <Palette workers={workers.data?.items ?? []} after={step} add={(fields, base) => add(fields, base, step || undefined)} />
-        {pane ? <Text text={text} put={put} /> : steps.length > 0 ? <Graph steps={steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} /> : <Blank drop={editing.drop} />}
+        <Palette workers={workers.data?.items ?? []} flows={flows.data?.items.map((f) => f.name).filter((n) => n !== name) ?? []} after={step} add={(fields, base) => editing.add(fields, base, step || undefined)} />
+        {pane === "yaml" ? <Text text={text} put={put} /> : steps.length > 0 ? <Graph steps={steps} run={tried?.steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} /> : <Blank drop={editing.drop} />}
         <div class="inspector card">
-          {step && file?.steps?.[step] ? (
-            <Inspector key={step} id={step} fields={file.steps[step]} steps={steps} edit={edit} link={(all) => void edit([link(step, all)])} remove={() => remove(step)} />
+          {step && file.steps?.[step] ? (
+            <Inspector key={step} id={step} fields={file.steps[step]} steps={steps} edit={edit} link={(all) => void edit([{ path: `steps.${step}.needs`, value: oneOrList(all) }])} remove={() => editing.remove(step)} />
           ) : (
             <>
               <h2>{t("flow.steps")}</h2>
               {steps.length === 0 ? <p class="dim">{t("flow.nosteps")}</p> : <ul>{steps.map((s) => <li key={s.id}><button type="button" class="quiet small" onClick={() => choose(s.id)}>{s.id}</button> <span class="dim">{s.does}</span></li>)}</ul>}
+              <FlowFields file={file} edit={edit} />
             </>
           )}
         </div>
       </div>
+      {pane === "dry" && <DryRun text={text} steps={steps} first={sampleOf(file.input)} show={show} tried={tried} />}
       <Problems problems={steps.length === 0 && text.length < 200 ? [] : (checked?.problems ?? [])} choose={choose} ids={steps.map((s) => s.id)} />
     </>
   );
@@ -129,6 +137,11 @@ function Blank({ drop }: { drop: (what: string) => void }) {
       <p>{t("flow.blank.lead")}</p>
     </div>
   );
+}
+
+// read gives what stands in a text.
+async function read(text: string): Promise<File> {
+  return ((await call<CheckedFlow>("/api/flows/validate", { raw: text, type: "application/yaml" })).file ?? {}) as File;
 }
 
 // useChecked tells what the server says of the text; it stays until the next answer.

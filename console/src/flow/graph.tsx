@@ -80,7 +80,7 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
       const moving = !!from && from.state === "completed" && to?.state === "sent";
       const unused = from?.chose ? !from.chose.includes(l.to) : false;
       return {
-        id: l.from + ">" + l.to, type: "way", data: { way: drawn.ways.get(l.from + ">" + l.to)! }, source: l.from, target: l.to, label: l.kind === "goto" ? t("flow.onfailure") : l.kind === "case" ? (l.label ?? t("flow.else")) : undefined, animated: moving, deletable: !!edit && l.kind === "needs",
+        id: l.from + ">" + l.to, type: "way", data: { way: drawn.ways.get(l.from + ">" + l.to)! }, source: l.from, target: l.to, label: l.kind === "goto" ? t("flow.onfailure") : l.kind === "case" ? (l.label ?? t("flow.else")) : undefined, animated: moving, deletable: !!edit && l.kind !== "goto",
         className: l.kind + (unused ? " unused" : ""), markerEnd: { type: MarkerType.ArrowClosed, width: 16, height: 16 },
       };
     }),

@@ -1,86 +1,69 @@
-import { useState } from "react";
-import { print } from "../api/json";
 import type { FlowStep } from "../api/types";
-import { useT, type Key } from "../i18n";
-import { wrongJson } from "../ui/addjob";
-import type { Edit } from "./designer";
+import { useT } from "../i18n";
+import { BranchForm, DelayForm, EachForm, EmitForm, Failing, FlowForm, JoinForm, ParallelForm, UndoForm, WaitForm } from "./forms";
+import { at, change, Choice, Line, Ticks, Whole, type Fields, type SetEdit } from "./fields";
 import { leads } from "./graph";
 
-// Fields are those of a step in its file.
-export type Fields = Record<string, unknown>;
-
-interface Field {
-  path: string; // below the step
-  name: Key;
-  number?: boolean;
-  hint?: string;
-}
-
-const fields: Field[] = [
-  { path: "title", name: "step.title" },
-  { path: "use", name: "step.use" },
-  { path: "queue", name: "queue" },
-  { path: "when", name: "flow.when", hint: "input.plan == 'pro'" },
-  { path: "timeout", name: "job.timeout", hint: "30s" },
-  { path: "retry.attempts", name: "job.attempts.max", number: true },
-  { path: "retry.base", name: "step.backoff", hint: "1s" },
-  { path: "compensate", name: "step.compensate" },
-];
-
-function at(v: unknown, path: string): unknown {
-  return path.split(".").reduce<unknown>((o, key) => (o && typeof o === "object" ? (o as Fields)[key] : undefined), v);
-}
+export type { Fields };
 
 // Inspector is the form of a step. What it sets is set in the file, at once when a field
 // is left; needs make the lines of the drawing, without a mouse.
-export function Inspector({ id, fields: own, steps, edit, link, remove }: { id: string; fields: Fields; steps: FlowStep[]; edit: (e: Edit[]) => void; link: (needs: string[]) => void; remove: () => void }) {
+export function Inspector({ id, fields: own, steps, edit, link, remove }: { id: string; fields: Fields; steps: FlowStep[]; edit: SetEdit; link: (needs: string[]) => void; remove: () => void }) {
   const t = useT();
   const step = steps.find((s) => s.id === id);
-  const needs = step?.needs ?? [];
+  const f = { id, own, edit, steps };
   const job = "use" in own;
-  const set = (f: Field, text: string) => {
-    const value = text === "" ? undefined : f.number ? Number(text) : text;
-    if (value !== at(own, f.path)) edit([{ path: `steps.${id}.${f.path}`, value }]);
-  };
+  const works = job || "flow" in own; // it gets data, and may fail
   return (
     <div class="form">
       <h2>{id} <span class="dim">{step?.does}</span></h2>
-      {fields.filter((f) => job || ["title", "when"].includes(f.path)).map((f) => (
-        <label key={f.path}>{t(f.name)}
-          <input key={String(at(own, f.path) ?? "")} inputMode={f.number ? "numeric" : "text"} defaultValue={String(at(own, f.path) ?? "")} placeholder={f.hint} autoComplete="off" spellcheck={false} onChange={(e) => set(f, e.currentTarget.value.trim())} />
-        </label>
-      ))}
-      {job && (
-        <label>{t("flow.onfailure")}
-          <select value={String(own.on_failure ?? "fail")} onChange={(e) => edit([{ path: `steps.${id}.on_failure`, value: e.currentTarget.value === "fail" ? undefined : e.currentTarget.value }])}>
-            {[...new Set(["fail", "skip", "dead_letter", String(own.on_failure ?? "fail")])].map((o) => <option key={o} value={o}>{o}</option>)}
-          </select>
-        </label>
-      )}
-      <fieldset>
-        <legend>{t("flow.needs")}</legend>
-        {steps.filter((s) => s.id !== id).map((s) => (
-          <label key={s.id} class="tick">
-            <input type="checkbox" checked={needs.includes(s.id)} disabled={!needs.includes(s.id) && leads(steps, id, s.id)} onChange={(e) => link(e.currentTarget.checked ? [...needs, s.id] : needs.filter((n) => n !== s.id))} /> {s.id}
-          </label>
-        ))}
-      </fieldset>
-      {Object.entries(own).filter(([k]) => ["with", "wait", "branch", "parallel", "join", "delay", "emit", "for_each", "flow"].includes(k)).map(([k, v]) => <Whole key={k} path={`steps.${id}.${k}`} name={k} value={v} edit={edit} />)}
-      {job && own.with === undefined && <button type="button" class="small" onClick={() => edit([{ path: `steps.${id}.with`, value: "${input}" }])}>{t("step.with")}</button>}
+      <Line {...f} path="title" name={t("step.title")} />
+      {job && <div class="pair"><Line {...f} path="use" name={t("step.use")} list="handlers" required /><Line {...f} path="queue" name={t("queue")} hint="default" list="queues" /></div>}
+      {"branch" in own && <BranchForm {...f} />}
+      {"parallel" in own && <ParallelForm {...f} />}
+      {"join" in own && <JoinForm {...f} />}
+      {"delay" in own && <DelayForm {...f} />}
+      {"wait" in own && <WaitForm {...f} />}
+      {"flow" in own && <FlowForm {...f} />}
+      {"emit" in own && <EmitForm {...f} />}
+      {"dead_letter" in own && <Line {...f} path="dead_letter" name={t("discard.reason")} required />}
+      {works && <Whole {...f} path="with" name={t("step.gets")} hint='"${input}"' />}
+      <Line {...f} path="when" name={t("flow.when")} hint="input.plan == 'pro'" />
+      <Ticks name={t("flow.needs")} all={steps.map((s) => s.id).filter((s) => s !== id)} chosen={step?.needs ?? []} disabled={(s) => leads(steps, id, s)} set={link} />
+      {works && <EachForm {...f} />}
+      {works && <Failing {...f} path="on_failure" name={t("flow.onfailure")} modes={["fail", "skip", "dead_letter"]} />}
+      {job && <Policy {...f} />}
+      {job && <UndoForm {...f} />}
       <div class="acts"><button type="button" class="danger small" onClick={remove}>{t("delete")}</button></div>
     </div>
   );
 }
 
-// Whole is a field that is shown as JSON.
-function Whole({ path, name, value, edit }: { path: string; name: string; value: unknown; edit: (e: Edit[]) => void }) {
-  const before = print(value);
-  const [text, setText] = useState(before);
-  const wrong = wrongJson(text);
+function Policy(f: { id: string; own: Fields; edit: SetEdit; steps: FlowStep[] }) {
+  const t = useT();
+  const kind = String(at(f.own, "retry.backoff") ?? "");
   return (
-    <label>{name}
-      <textarea class="code" rows={Math.min(8, before.split("\n").length + 1)} spellcheck={false} value={text} aria-invalid={!!wrong} onInput={(e) => setText(e.currentTarget.value)} onBlur={() => !wrong && text !== before && edit([{ path, value: JSON.parse(text) }])} />
-      {wrong && <span class="bad">{wrong}</span>}
-    </label>
+    <details open={["retry", "timeout", "priority", "group", "limit_key"].some((k) => k in f.own)}>
+      <summary>{t("form.policy")}</summary>
+      <div class="pair"><Line {...f} path="retry.attempts" name={t("job.attempts.max")} number hint="5" /><Line {...f} path="timeout" name={t("job.timeout")} hint="30s" /></div>
+      <Choice name={t("form.backoff")} value={kind} options={[["", "–"], ["fixed", t("form.backoff.fixed")], ["exponential", t("form.backoff.exponential")]]} set={(v) => void f.edit(change(f.id, f.own, "retry.backoff", v || undefined))} />
+      <div class="triple"><Line {...f} path="retry.base" name={t("step.backoff")} hint="1s" /><Line {...f} path="retry.cap" name={t("form.cap")} hint="1m" /><Line {...f} path="retry.jitter" name={t("schedules.jitter")} number hint="0.2" /></div>
+      <div class="triple"><Line {...f} path="priority" name={t("job.priority")} number hint="5" /><Line {...f} path="group" name={t("job.group")} hint="${input.user}" /><Line {...f} path="limit_key" name={t("job.limitkey")} /></div>
+    </details>
+  );
+}
+
+// FlowFields is the form of the flow itself.
+export function FlowFields({ file, edit }: { file: Fields; edit: SetEdit }) {
+  const t = useT();
+  const f = { id: "", own: file, edit };
+  return (
+    <details class="form">
+      <summary>{t("form.flow")}</summary>
+      <Line {...f} path="description" name={t("flow.description")} />
+      <Line {...f} path="timeout" name={t("job.timeout")} hint="1h" />
+      <Whole {...f} path="input" name={t("form.input")} hint='{"type":"object","properties":{"user":{"type":"string"}}}' />
+      <Whole {...f} path="output" name={t("flow.output")} hint='{"url":"${steps.page.output.url}"}' />
+    </details>
   );
 }

@@ -25,7 +25,7 @@ export function links(steps: FlowStep[]): Link[] {
   for (const s of steps) {
     for (const from of s.needs ?? []) add({ from, to: s.id, kind: "needs" });
     for (const to of s.parallel ?? []) add({ from: s.id, to, kind: "parallel" });
-    for (const c of s.cases ?? []) for (const to of c.to) add({ from: s.id, to, kind: "case", label: c.when });
+    for (const c of s.cases ?? []) for (const to of c.to ?? []) add({ from: s.id, to, kind: "case", label: c.when });
     for (const to of s.goto ?? []) add({ from: s.id, to, kind: "goto" });
   }
   return [...all.values()];

@@ -36,6 +36,7 @@ function Where({ v }: { v: EventPlace }) {
             <b>{p.found && links[p.name] ? <a href={links[p.name](p.seq)}>{t(`place.${p.name}`)}</a> : t(`place.${p.name}`)}</b>
             <span>{p.says}</span>
             {p.at && <Moment at={p.at} />}
+            {p.name === "queue" && p.found && <a href={href(["history"], { of: "messages", job: v.id })}>{t("nav.history")}</a>}
           </li>
         ))}
       </ol>

@@ -5,6 +5,7 @@ import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from 
 import { Designer } from "../flow/designer";
 import { Graph } from "../flow/graph";
 import { RunState } from "../flow/runstate";
+import { sampleOf } from "../flow/sample";
 import { useT } from "../i18n";
 import { useMay } from "../roles";
 import { go, href, usePlace, useQuery } from "../router";
@@ -190,30 +191,4 @@ function Start({ f, close }: { f: Flow; close: () => void }) {
       </form>
     </Dialog>
   );
-}
-
-interface Schema {
-  type?: string;
-  properties?: Record<string, Schema>;
-  items?: Schema;
-  format?: string;
-  enum?: unknown[];
-  default?: unknown;
-}
-
-// sampleOf makes an input to begin with out of the schema.
-export function sampleOf(schema: unknown): string {
-  const make = (s: Schema): unknown => {
-    if (s.default !== undefined) return s.default;
-    if (s.enum) return s.enum[0];
-    switch (s.type) {
-      case "object": return Object.fromEntries(Object.entries(s.properties ?? {}).map(([k, v]) => [k, make(v)]));
-      case "array": return s.items ? [make(s.items)] : [];
-      case "integer": case "number": return 1;
-      case "boolean": return true;
-      case "string": return s.format === "email" ? "ann@example.com" : "text";
-      default: return null;
-    }
-  };
-  return JSON.stringify(schema ? make(schema as Schema) : {}, null, 2);
 }

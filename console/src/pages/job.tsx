@@ -150,6 +150,7 @@ function Facts({ j }: { j: Job }) {
         j.tags && { name: t("job.tags"), value: j.tags.map((tag) => <a key={tag} class="tag" href={href(["jobs"], { q: "tag:" + tag })}>{tag}</a>) },
         j.parent && { name: t("job.parent"), value: <a class="id" href={href(["jobs", j.parent])}>{j.parent}</a> },
         j.trace && { name: t("job.trace"), value: <code>{j.trace}</code> },
+        { name: t("nav.history"), value: <a href={href(["history"], { job: j.jobId })}>{t("show")}</a> },
         { name: t("job.children"), value: <a href={href(["jobs"], { q: "parent:" + j.jobId })}>{t("show")}</a> },
       ]}
     />

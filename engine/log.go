@@ -50,6 +50,7 @@ type LogPage struct {
 	Entries []LogEntry
 	Next    int64 // to go on after
 	Oldest  int64 // what lies up to here has left by retention: an After below is too old
+	Left    int64 // messages of that time after Next, about, of all kinds: 0 in the end
 	More    bool  // there is more at once
 }
 

@@ -14,9 +14,9 @@ import (
 type place struct {
 	Epoch string  `json:"epoch"`
 	After int64   `json:"after"`
-	First int64   `json:"first"`
-	Last  int64   `json:"last,omitempty"` // where what is meant ends, about; 0: at End
-	End   int64   `json:"end"`            // what was sent later is not of it
+	End   int64   `json:"end"`   // what was sent later is not of it
+	Total int64   `json:"total"` // messages that were to be looked at, about
+	Left  int64   `json:"left"`  // of them
 	Done  Outcome `json:"done"`
 }
 
@@ -42,31 +42,15 @@ func (r *Replayer) begin(ctx context.Context, id string, req *Request, p *place)
 		return err
 	}
 	*p = place{Epoch: newest.Epoch, After: newest.Oldest, End: newest.Next}
-	if !req.From.IsZero() {
-		if p.After, err = r.before(ctx, req, req.From, p.After); err != nil {
-			return err
-		}
+	first, err := r.Log.ReadLog(ctx, engine.LogQuery{Queue: req.Queue, After: p.After, Since: req.From, Until: req.To, Limit: 1})
+	if err != nil {
+		return err
 	}
-	if !req.To.IsZero() {
-		if p.Last, err = r.before(ctx, req, req.To, p.After); err != nil {
-			return err
-		}
+	p.After, p.Total = max(p.After, first.Next), first.Left // the search has a bound: it may not have come to the first
+	if len(first.Entries) > 0 {
+		p.After, p.Total = first.Entries[0].Seq-1, first.Left+1
 	}
-	p.First = p.After
 	return nil
-}
-
-// before gives the place before the first message that was sent at a time or later, or
-// one that is nearer to the beginning: the search has a bound.
-func (r *Replayer) before(ctx context.Context, req *Request, at time.Time, after int64) (int64, error) {
-	page, err := r.Log.ReadLog(ctx, engine.LogQuery{Queue: req.Queue, After: after, Since: at, Limit: 1})
-	switch {
-	case err != nil:
-		return 0, err
-	case len(page.Entries) > 0:
-		return page.Entries[0].Seq - 1, nil
-	}
-	return max(page.Next, after), nil
 }
 
 // next reads what comes, and moves the place on.
@@ -89,7 +73,7 @@ func (r *Replayer) next(ctx context.Context, req *Request, p *place, limit int) 
 	if page.More && page.Next == p.After {
 		return nil, false, forebay.Errorf(forebay.CodeInternal, "", "the log says that there is more after %d, and does not give it", p.After)
 	}
-	p.After = page.Next
+	p.After, p.Left = page.Next, page.Left
 	return entries, page.More && page.Next < p.End, nil
 }
 
@@ -115,12 +99,8 @@ func (o *Outcome) count(entries []engine.LogEntry) {
 }
 
 func (p *place) percent() float64 {
-	last := p.Last
-	if last == 0 {
-		last = p.End
-	}
-	if last <= p.First || p.After >= p.End {
+	if p.After >= p.End || p.Total == 0 {
 		return 100
 	}
-	return math.Round(1000*float64(min(p.After, last)-p.First)/float64(last-p.First)) / 10
+	return math.Round(1000*float64(max(0, p.Total-p.Left))/float64(p.Total)) / 10
 }

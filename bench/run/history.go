@@ -15,11 +15,12 @@ import (
 	"github.com/forebayhq/forebay/engine/sqlite"
 )
 
-// What the history part sends and settles: a round goes to all stores, in turns so short
-// that what else the machine does falls on all of them alike.
+// What the history part sends and settles: a round goes to all stores, in turns that are so
+// short that what else the machine does falls on all alike, and long enough for what a
+// store saves of it to fall on its own.
 const (
-	historyTurn  = 8_000
-	historyTurns = 8 // of a round
+	historyTurn  = 32_000
+	historyTurns = 2 // of a round
 	historySize  = 100
 	historyHands = 16
 	historyMost  = 1.10 // times the time

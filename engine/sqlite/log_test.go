@@ -51,6 +51,14 @@ func TestLogIsReadPastLargeRows(t *testing.T) {
 	if all, _ := readLog(t, e, "q"); len(all) != 450 {
 		t.Errorf("the log tells of %d messages", len(all))
 	}
+	q := engine.LogQuery{Queue: "q", Limit: 40}
+	for _, left := range []int64{410, 370} { // it tells how many are left, also within a row
+		page, err := e.ReadLog(context.Background(), q)
+		if err != nil || page.Left != left {
+			t.Errorf("after 40 more it tells of %d that are left, want %d, %v", page.Left, left, err)
+		}
+		q.After = page.Next
+	}
 }
 
 // A log keeps to its bytes in whole slices; what leaves it while it waits is worked,

@@ -76,13 +76,14 @@ type logReading struct {
 	q     engine.LogQuery
 	after int64
 	found []engine.LogEntry
+	left  int64
 	more  bool
 	ended bool // nothing that comes is meant any more
 	last  logLook
 }
 
 func (r *logReading) result() engine.LogPage {
-	return engine.LogPage{Epoch: r.last.epoch, Entries: r.found, Next: r.after, Oldest: r.last.gone, More: r.more}
+	return engine.LogPage{Epoch: r.last.epoch, Entries: r.found, Next: r.after, Oldest: r.last.gone, Left: r.left, More: r.more}
 }
 
 // logRow is a block as the log has it.
@@ -98,6 +99,7 @@ type logLook struct {
 	epoch string
 	gone  int64 // the place up to which it has left
 	from  int64 // what lies before was not meant
+	left  int64 // messages from the first row on, about
 	whole bool  // that was all there is
 	ended bool  // whatever comes was sent too late
 	more  chan struct{}
@@ -114,6 +116,7 @@ func (r *logReading) page(ctx context.Context, e *Engine) (chan struct{}, error)
 		r.last = look
 		r.after = max(r.after, look.from)
 		full := r.take(e, look.rows)
+		r.left = max(0, look.left-look.read(r.after))
 		r.more, r.ended = full || !look.whole, look.ended
 		if full || look.whole {
 			return look.more, nil
@@ -188,6 +191,7 @@ func (l *loop) lookLog(q *engine.LogQuery, after, now int64) (logLook, error) {
 		return look, nil
 	}
 	bytes := 0
+	look.left = in.log.between(from, to, q.Until)
 	err := l.db.each("SELECT key, n, sent_at, data FROM log WHERE key >= ? AND key <= ? ORDER BY key LIMIT ?", func(s *sqlite.Stmt) error {
 		n := int(min(max(s.ColumnInt64(1), 0), blockMessages))
 		row := logRow{seq: seqOf(s.ColumnInt64(0)), n: n, at: s.ColumnInt64(2), data: columnBytes(s, 3)}
@@ -217,6 +221,34 @@ func (g *queueLog) span(q *engine.LogQuery) (from, to int64) {
 		to = s.last
 	}
 	return from, to
+}
+
+// between tells how many messages that were sent before a time lie from one seq to another,
+// about: within a slice they are taken to lie evenly.
+func (g *queueLog) between(from, to int64, until time.Time) (n int64) {
+	for s := range g.all {
+		first, last := max(s.first, from), min(s.last, to)
+		if first > last {
+			continue
+		}
+		of := float64(s.n) * float64(last-first+1) / float64(s.last-s.first+1)
+		if late := s.until - until.UnixNano(); !until.IsZero() && late > 0 {
+			of -= float64(s.n) * float64(late) / float64(s.until-s.since)
+		}
+		n += int64(max(0, of))
+	}
+	return n
+}
+
+// read counts the messages of the rows up to a place.
+func (k *logLook) read(place int64) (n int64) {
+	for _, row := range k.rows {
+		if row.seq<<logIdxBits > place {
+			break
+		}
+		n += min(int64(row.n), place-row.seq<<logIdxBits+1)
+	}
+	return n
 }
 
 // Logs tells what is kept; see engine.Log.

@@ -85,10 +85,11 @@ type Config struct {
 
 	Receipts *Receipts // as others of this process give them out too; nil: its own
 
-	Token    string // a secret that this start gave to whoever can read the data folder; empty: none
-	TLS      bool   // its clients speak TLS, so that cookies are for that only
-	Loopback bool   // the listener is reachable from this machine only
-	Version  string // of the program
+	Token    string   // a secret that this start gave to whoever can read the data folder; empty: none
+	TLS      bool     // its clients speak TLS, so that cookies are for that only
+	Mask     []string // of payloads, what only some may see (mask.go); none: whoever may look sees all
+	Loopback bool     // the listener is reachable from this machine only
+	Version  string   // of the program
 	Logger   *slog.Logger
 	Now      func() time.Time // default time.Now
 }
@@ -141,7 +142,8 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.HandleFunc("POST "+addPath, a.quick(a.addJob))
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	a.registerSession(mux)
-	lasting := a.Guard(lookers...) // streams have no end by time
+	let := a.Guard(lookers...)
+	lasting := func(h http.Handler) http.Handler { return let(wholeOnly(h)) } // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/runs/{id}/stream", lasting(http.HandlerFunc(a.streamRun)))
@@ -182,7 +184,7 @@ func (a *API) routes() ([]byte, error) {
 		Formats:                      formats(),
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
-		Transformers:                 []huma.Transformer{asProblem},
+		Transformers:                 []huma.Transformer{asProblem, a.masked},
 	}
 	h := humago.New(a.mux, cfg)
 	a.queueRoutes(h)

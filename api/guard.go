@@ -41,8 +41,8 @@ func (a *API) guard(next http.Handler) http.Handler {
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-	noted := a.audited(timed)
-	look, change, rule := a.Guard(lookers...)(timed), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
+	noted := guarded(a.audited(timed))
+	look, change, rule := a.Guard(lookers...)(guarded(timed)), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case rules(r):
@@ -99,13 +99,13 @@ func nameOf(key keyring.Key) string { return key.ID + " (" + key.Name + ")" }
 func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who, again, problem := a.admit(r, scopes)
+			who, again, shown, problem := a.admit(r, scopes)
 			if problem != nil {
 				refuse(w, problem)
 				return
 			}
 			careful(w.Header())
-			ctx := context.WithValue(r.Context(), callerKey{}, who)
+			ctx := a.withSight(context.WithValue(r.Context(), callerKey{}, who), r, shown)
 			ctx = stream.WithAccess(ctx, stream.Access{Caller: who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
@@ -144,14 +144,15 @@ func careful(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// admit says who calls and how to ask again whether he may, or why he is refused.
-func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, refused *Problem) {
+// admit says who calls, how to ask again whether he may, and the ticket that he showed, if
+// any; or why he is refused.
+func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, shown *ticket, refused *Problem) {
 	if text := r.URL.Query().Get("ticket"); text != "" && r.Method == http.MethodGet {
 		t, err := a.takeTicket(text, r.URL.Path)
 		if err != nil {
-			return "", nil, problemOf(err)
+			return "", nil, nil, problemOf(err)
 		}
-		return t.who, t.again, nil
+		return t.who, t.again, &t, nil
 	}
 	again = func() error {
 		if _, refused := a.identify(r, scopes); refused != nil {
@@ -160,7 +161,7 @@ func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again 
 		return nil
 	}
 	who, refused = a.identify(r, scopes)
-	return who, again, refused
+	return who, again, nil, refused
 }
 
 func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {

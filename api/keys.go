@@ -24,7 +24,7 @@ type KeyList struct {
 type NewKey struct {
 	Name       string          `json:"name" minLength:"1" maxLength:"64"`
 	Secret     string          `json:"secret,omitempty" doc:"Empty: a random one is made."`
-	Scopes     []keyring.Scope `json:"scopes,omitempty" enum:"ingest,view,operate,admin" doc:"Empty: ingest."`
+	Scopes     []keyring.Scope `json:"scopes,omitempty" enum:"ingest,view,operate,admin,payload" doc:"Empty: ingest."`
 	Rate       float64         `json:"rate,omitempty" minimum:"0" doc:"Events per second; 0: no limit."`
 	Burst      int             `json:"burst,omitempty" minimum:"0" doc:"Events at once; 0: the rate."`
 	DailyQuota int64           `json:"dailyQuota,omitempty" minimum:"0" doc:"Events per UTC day; 0: no limit."`

@@ -35,9 +35,10 @@ type Ticket struct {
 }
 
 type ticket struct {
-	path  string
-	who   string
-	again func() error // whether who asked for it is still let in
+	path   string
+	who    string
+	masked bool         // who asked for it may not see payloads whole
+	again  func() error // whether who asked for it is still let in
 }
 
 func (a *API) ticketRoutes(h huma.API) {
@@ -48,7 +49,7 @@ func (a *API) ticketRoutes(h huma.API) {
 			if err != nil || strings.Contains(in.Body.Path, "?") {
 				return nil, problemOf(wrong("path", "%q is no path: it must be like /api/jobs/ID/stream, without a query", in.Body.Path))
 			}
-			t := ticket{path: path, who: caller(ctx), again: stream.AccessOf(ctx).Check}
+			t := ticket{path: path, who: caller(ctx), masked: !seesWhole(ctx), again: stream.AccessOf(ctx).Check}
 			expires := now.Add(ticketLife)
 			text, err := a.tickets.add(t.who, t, expires, now)
 			return reply(Ticket{text, in.Body.Path + "?ticket=" + text, expires}, err)

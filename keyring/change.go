@@ -123,10 +123,10 @@ func (s *Spec) problems() []string {
 	for _, scope := range s.Scopes {
 		switch scope {
 		case ScopeIngest:
-		case ScopeAdmin, ScopeOperate, ScopeView:
+		case ScopeAdmin, ScopeOperate, ScopeView, ScopePayload:
 			least = MinAdminSecret
 		default:
-			p = append(p, fmt.Sprintf("scopes: %q is not one of %q, %q, %q, %q", scope, ScopeIngest, ScopeView, ScopeOperate, ScopeAdmin))
+			p = append(p, fmt.Sprintf("scopes: %q is not one of %q, %q, %q, %q, %q", scope, ScopeIngest, ScopeView, ScopeOperate, ScopeAdmin, ScopePayload))
 		}
 	}
 	if n := len(s.Secret); n > 0 && (n < least || n > MaxSecret || !isPrintable(s.Secret) || strings.ContainsAny(s.Secret, " :")) {

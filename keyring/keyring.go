@@ -33,6 +33,7 @@ const (
 
 	ScopeView    Scope = "view"    // see everything under /api
 	ScopeOperate Scope = "operate" // that, and change everything but keys
+	ScopePayload Scope = "payload" // together with one of those: see payloads whole, where parts are hidden
 )
 
 // Key is what is known of a key. Its secret is not.

@@ -26,6 +26,17 @@ static() {
   bash -n test/*.sh
 }
 
+# What is known to be wrong with our dependencies, as far as we import it.
+vulnerabilities() {
+  local db=${GOVULNDB:-https://vuln.go.dev}
+  if ! curl -m 10 -fsS -o /dev/null "$db/index/db.json"; then
+    say "NOT CHECKED for known vulnerabilities: $db cannot be reached"
+    return
+  fi
+  say "known vulnerabilities"
+  go run golang.org/x/vuln/cmd/govulncheck@v1.9.0 -db "$db" -scan package ./...
+}
+
 race() {
   say "tests with the race detector"
   go test -race "${unwatched[@]}" -json -timeout 15m ./... | go run ./test/report race
@@ -74,11 +85,11 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 case "${1:-all}" in
-  check) static; race ;;
+  check) static; vulnerabilities; race ;;
   fuzz)  fuzz ;;
   e2e)   bash test/setup.sh; e2e ;;
   console) bash test/setup.sh; console ;;
   soak)  soak ;;
-  all)   bash test/setup.sh; static; race; fuzz; e2e; console; say "all suites passed" ;;
+  all)   bash test/setup.sh; static; vulnerabilities; race; fuzz; e2e; console; say "all suites passed" ;;
   *) echo "usage: test/run.sh check|fuzz|e2e|console|soak|all" >&2; exit 2 ;;
 esac

@@ -148,7 +148,7 @@ func limit(n float64, unit string) string {
 type keysAddCmd struct {
 	serverFlags `embed:""`
 	Name        string          `arg:"" help:"What it is for: ios, web, ops."`
-	Scope       []keyring.Scope `enum:"ingest,view,operate,admin" default:"ingest" help:"What it may do: ingest (send events), view (see everything), operate (and change all but keys), admin (everything under /api)."`
+	Scope       []keyring.Scope `enum:"ingest,view,operate,admin,payload" default:"ingest" help:"What it may do: ingest (send events), view (see everything), operate (and change all but keys), admin (everything under /api), payload (with view or operate: see what payloads.mask hides)."`
 	Secret      string          `placeholder:"TEXT" help:"Use this secret instead of a random one, such as a write key that apps in the field have."`
 	Rate        float64         `help:"Events a second (0: no limit)."`
 	Burst       int             `help:"Events at once (0: the rate)."`

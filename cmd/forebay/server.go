@@ -300,6 +300,7 @@ func (s *server) openHTTP() error {
 		Checks:     s.checks(edge),
 		Token:      s.file.Token,
 		TLS:        s.certs != nil,
+		Mask:       s.settings.Mask,
 		Loopback:   isLoopback(s.listener.Addr().String()),
 		Version:    built().Version,
 		Logger:     s.log.With("part", "api"),

@@ -38,6 +38,7 @@ type Settings struct {
 	Redis Redis
 
 	Health Health
+	Mask   []string        // of payloads
 	Rules  map[string]Rule // of alerts, by name
 
 	all []*setting // in the order of the documentation

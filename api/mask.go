@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/keyring"
+)
+
+// To see payloads whole is a right of its own, once there is something to hide
+// (Config.Mask): it belongs to admin keys, to keys with the scope payload, and to whoever
+// needs no key. Others get "***" in place of what is hidden, wherever payloads, results,
+// inputs and outputs are shown. What would get around that is refused to them: streams,
+// searching by payload, and changing what they have not seen. Leases give whole payloads,
+// since whoever works a job needs them.
+
+const hidden = "***"
+
+type wholeKey struct{}
+
+// seesWhole tells whether a caller sees payloads as they are.
+func seesWhole(ctx context.Context) bool {
+	masked, _ := ctx.Value(wholeKey{}).(bool)
+	return !masked
+}
+
+// withSight notes in the context what a caller may see; ticket is whether one was shown, and
+// what it allows.
+func (a *API) withSight(ctx context.Context, r *http.Request, ticket *ticket) context.Context {
+	if len(a.cfg.Mask) == 0 {
+		return ctx
+	}
+	masked := false
+	if ticket != nil {
+		masked = ticket.masked
+	} else if _, refused := a.identify(r, []keyring.Scope{keyring.ScopeAdmin, keyring.ScopePayload}); refused != nil {
+		masked = true
+	}
+	return context.WithValue(ctx, wholeKey{}, masked)
+}
+
+// wholeOnly refuses to those who may not see payloads whole.
+func wholeOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !seesWhole(r.Context()) {
+			refuse(w, masks("a stream shows results as they are"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func masks(why string) *Problem {
+	p := newProblem(http.StatusForbidden, forebay.CodeUnauthorized, why+", and this key may see payloads masked only")
+	p.Hint = "the scope payload is needed (forebay keys add --scope payload)"
+	return p
+}
+
+// guarded refuses requests that would tell, or change, what is hidden.
+func guarded(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seesWhole(r.Context()) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		changes := r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/api/jobs/") ||
+			r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/api/dead/") && strings.HasSuffix(r.URL.Path, "/replay") && r.URL.Path != "/api/dead/replay"
+		switch {
+		case changes:
+			refuse(w, masks("this changes what was sent"))
+		case strings.Contains(r.URL.Query().Get("q"), "payload"):
+			refuse(w, masks("a search by payload tells what is in it"))
+		default:
+			next.ServeHTTP(w, r)
+		}
+	})
+}
+
+// payloadNames are the members of our answers that hold what was sent, and what came of it.
+var payloadNames = []string{"payload", "data", "result", "input", "output", "content"}
+
+// masked is what huma does with each answer.
+func (a *API) masked(ctx huma.Context, _ string, v any) (any, error) {
+	if _, problem := v.(*Problem); problem || seesWhole(ctx.Context()) || strings.HasSuffix(ctx.URL().Path, "/lease") {
+		return v, nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var all any
+	d := json.NewDecoder(strings.NewReader(string(b)))
+	d.UseNumber() // as they were written
+	if err := d.Decode(&all); err != nil {
+		return nil, err
+	}
+	return a.maskOurs(all), nil
+}
+
+// maskOurs goes through an answer of ours and masks what is in its payloads.
+func (a *API) maskOurs(v any) any {
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = a.maskOurs(v[i])
+		}
+	case map[string]any:
+		for name, member := range v {
+			if text, ok := member.(string); ok && (name == "base64" || name == "dataBase64" || name == "resultBase64") && text != "" {
+				v[name] = "" // it is no JSON: nobody knows what is in it
+				continue
+			}
+			if slices.Contains(payloadNames, name) {
+				v[name] = a.maskContent(member)
+				continue
+			}
+			v[name] = a.maskOurs(member)
+		}
+	}
+	return v
+}
+
+// maskContent masks a payload; Content stands around some.
+func (a *API) maskContent(v any) any {
+	if m, ok := v.(map[string]any); ok && len(m) == 1 {
+		if text, ok := m["base64"].(string); ok && text != "" {
+			m["base64"] = ""
+			return m
+		}
+		if inner, ok := m["json"]; ok {
+			m["json"] = a.maskValue(inner, nil)
+			return m
+		}
+	}
+	return a.maskValue(v, nil)
+}
+
+// maskValue masks below a path.
+func (a *API) maskValue(v any, path []string) any {
+	if slices.ContainsFunc(a.cfg.Mask, func(mask string) bool { return hides(mask, path) }) {
+		return hidden
+	}
+	switch v := v.(type) {
+	case []any:
+		for i := range v {
+			v[i] = a.maskValue(v[i], append(path[:len(path):len(path)], "*"))
+		}
+	case map[string]any:
+		for name, member := range v {
+			v[name] = a.maskValue(member, append(path[:len(path):len(path)], name))
+		}
+	}
+	return v
+}
+
+// hides tells whether a mask means a path: "*" alone all of it, a name alone that name
+// wherever it stands, a path with dots from the top, in which * is any name or any place of
+// a list. Names are compared without case.
+func hides(mask string, path []string) bool {
+	parts := strings.Split(mask, ".")
+	switch {
+	case mask == "*":
+		return len(path) == 0
+	case len(path) == 0:
+		return false
+	case len(parts) == 1:
+		return strings.EqualFold(mask, path[len(path)-1])
+	case len(parts) != len(path):
+		return false
+	}
+	for i, part := range parts {
+		if part != "*" && path[i] != "*" && !strings.EqualFold(part, path[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,8 +21,9 @@ type keeper struct {
 }
 
 const (
-	sweepMost  = 500              // of each kind, of one queue, in one script
-	sweepEvery = 30 * time.Second // of the queues in use: who lost a worker that is not ours
+	sweepMost   = 500              // of each kind, of one queue, in one script
+	sweepAtOnce = 50               // queues in one script
+	sweepEvery  = 30 * time.Second // of the queues in use: who lost a worker that is not ours
 )
 
 func newKeeper(e *Engine) *keeper {
@@ -77,15 +80,12 @@ func (k *keeper) run() {
 		k.mu.Lock()
 		k.next = time.Time{}
 		k.mu.Unlock()
-		args := []any{sweepMost, 0}
+		var err error
 		if time.Since(last) >= sweepEvery {
 			last = time.Now()
-			args = k.all(args)
-			k.e.listed.again()
-		}
-		err := k.e.tidy(ctx, args)
-		if err == nil && args[1] != 0 {
-			err = k.e.groupDead(ctx, keeperTurns)
+			err = k.sweepAll(ctx)
+		} else {
+			err = k.e.tidy(ctx, []any{sweepMost, 0})
 		}
 		if err != nil {
 			trouble = min(max(2*trouble, 100*time.Millisecond), 5*time.Second)
@@ -95,13 +95,23 @@ func (k *keeper) run() {
 	}
 }
 
-// all adds the queues in use to the arguments of a sweep.
-func (k *keeper) all(args []any) []any {
+// sweepAll sweeps the queues in use, some in each script.
+func (k *keeper) sweepAll(ctx context.Context) error {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	for queue := range k.used {
-		args = append(args, queue)
+	all := slices.Collect(maps.Keys(k.used))
+	k.mu.Unlock()
+	k.e.listed.again()
+	for some := range slices.Chunk(all, sweepAtOnce) {
+		args := []any{sweepMost, len(some)}
+		for _, queue := range some {
+			args = append(args, queue)
+		}
+		if err := k.e.tidy(ctx, args); err != nil {
+			return err
+		}
 	}
-	args[1] = len(args) - 2
-	return args
+	if err := k.e.tidy(ctx, []any{sweepMost, 0}); err != nil || len(all) == 0 {
+		return err
+	}
+	return k.e.groupDead(ctx, keeperTurns)
 }

@@ -97,6 +97,11 @@ func (ws *waits) leave(w *waiter) {
 func (ws *waits) wake(queue string) bool {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
+	return ws.signal(queue)
+}
+
+// signal is wake. It needs ws.mu.
+func (ws *waits) signal(queue string) bool {
 	q := ws.queues[queue]
 	if q == nil {
 		return false
@@ -132,12 +137,20 @@ func (ws *waits) due(queue string, in time.Duration) {
 	q.at = at
 	q.timer = time.AfterFunc(in, func() {
 		ws.mu.Lock()
+		defer ws.mu.Unlock()
 		if ws.queues[queue] == q {
 			q.at = time.Time{}
 		}
-		ws.mu.Unlock()
-		ws.wake(queue)
+		ws.signal(queue)
 	})
+}
+
+// ripe tells whether a waiter whose time is over should look once more.
+func (ws *waits) ripe(w *waiter) bool {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	q := ws.queues[w.queue]
+	return len(w.signal) > 0 || !q.at.IsZero() && !q.at.After(time.Now())
 }
 
 func (ws *waits) wakeKey() string { return ws.e.global("w:" + ws.e.instance) }

@@ -43,7 +43,7 @@ end
 local gone = {}
 local function tidy(q)
   if call('EXISTS', q.p .. 'meta') == 0 then
-    gone[#gone + 1] = q.name
+    if call('SISMEMBER', G .. 'q', q.name) == 1 then gone[#gone + 1] = q.name end -- else it has never had anything
     return
   end
   if call('ZCARD', q.f .. 'j') <= unfinished(q) + 100 then return end
@@ -69,7 +69,21 @@ local function ghosts(q)
   end
 end
 
+-- rests tells of a queue that it has nothing but what has finished, and that only when
+-- its time comes: most queues of many.
+local function rests(name)
+  local p = PRE .. ':' .. name .. ':'
+  local f, due = p .. 'fb:', tonumber(call('ZSCORE', G .. 'due', name) or nil)
+  return not (due and due <= NOW) and (call('EXISTS', p .. 'meta') == 1 or call('SISMEMBER', G .. 'q', name) == 0)
+    and call('EXISTS', p .. 'wait', p .. 'paused', p .. 'active', p .. 'prioritized', p .. 'delayed', p .. 'waiting-children', p .. 'stalled',
+      p .. 'failed', f .. 'j', f .. 'l', f .. 'd', f .. 'p', f .. 'rr', f .. 'dead') == 0
+end
+
+local some = {}
 for _, name in ipairs(names) do
+  if not check or not rests(name) then some[#some + 1] = name end
+end
+for _, name in ipairs(some) do
   local q = queue(name)
   advance(q, most)
   adopt(q)

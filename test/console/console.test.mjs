@@ -319,7 +319,7 @@ if (pictures) {
     for (const theme of ["light", "dark"]) {
       for (const lang of ["en-US", "zh-CN"]) {
         const page = await open(chrome, { colorScheme: theme, locale: lang, viewport: { width: 1280, height: 800 } });
-        const shown = lang === "en-US" ? screens : { overview: screens.overview, jobs: screens.jobs };
+        const shown = lang === "en-US" ? screens : { overview: screens.overview, jobs: screens.jobs, dead: screens.dead };
         for (const [name, where] of Object.entries(shown)) {
           await page.goto(server.url + where);
           await settled(page);

@@ -549,6 +549,7 @@ const en = {
   "alerts.told": "What was told",
   "alert.firing": "rule fires",
   "alert.resolved": "resolved",
+  "scope.payload": "see payloads, where payloads.mask hides some",
 };
 
 export type Key = keyof typeof en;

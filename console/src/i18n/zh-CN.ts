@@ -550,6 +550,7 @@ const zh: Record<Key, string> = {
   "alerts.told": "已通知",
   "alert.firing": "规则触发",
   "alert.resolved": "已恢复",
+  "scope.payload": "查看被 payloads.mask 隐藏的内容",
 };
 
 export default zh;

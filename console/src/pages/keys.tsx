@@ -80,7 +80,7 @@ function Add({ close, done }: { close: () => void; done: () => void }) {
         onSubmit={async (e) => {
           e.preventDefault();
           const f = new FormData(e.currentTarget);
-          const body: Record<string, unknown> = { name: f.get("name"), scopes: [f.get("scope")] };
+          const body: Record<string, unknown> = { name: f.get("name"), scopes: [f.get("scope"), ...(f.get("payload") ? ["payload"] : [])] };
           for (const k of ["rate", "dailyQuota"]) if (f.get(k)) body[k] = Number(f.get(k));
           try {
             setAdded(await call<AddedKey>("/api/keys", { body }));
@@ -99,6 +99,7 @@ function Add({ close, done }: { close: () => void; done: () => void }) {
             <option value="admin">{t("scope.admin")}</option>
           </select>
         </label>
+        <label class="tick"><input type="checkbox" name="payload" /> {t("scope.payload")}</label>
         <div class="pair">
           <label>{t("keys.rate")}<input name="rate" type="number" min="0" step="any" placeholder={t("limits.none")} /></label>
           <label>{t("keys.quota")}<input name="dailyQuota" type="number" min="0" placeholder={t("limits.none")} /></label>

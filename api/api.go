@@ -184,7 +184,7 @@ func (a *API) routes() ([]byte, error) {
 		Formats:                      formats(),
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
-		Transformers:                 []huma.Transformer{asProblem, a.masked},
+		Transformers:                 []huma.Transformer{asProblem},
 	}
 	h := humago.New(a.mux, cfg)
 	a.queueRoutes(h)

@@ -41,8 +41,8 @@ func (a *API) guard(next http.Handler) http.Handler {
 		defer cancel()
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
-	noted := guarded(a.audited(timed))
-	look, change, rule := a.Guard(lookers...)(guarded(timed)), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
+	noted := a.guarded(a.audited(timed))
+	look, change, rule := a.Guard(lookers...)(a.guarded(timed)), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case rules(r):

@@ -1,13 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
 	"strings"
-
-	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/keyring"
@@ -62,8 +61,9 @@ func masks(why string) *Problem {
 	return p
 }
 
-// guarded refuses requests that would tell, or change, what is hidden.
-func guarded(next http.Handler) http.Handler {
+// guarded refuses requests that would tell, or change, what is hidden, and masks all other
+// answers, whoever wrote them.
+func (a *API) guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if seesWhole(r.Context()) {
 			next.ServeHTTP(w, r)
@@ -76,32 +76,48 @@ func guarded(next http.Handler) http.Handler {
 			refuse(w, masks("this changes what was sent"))
 		case strings.Contains(r.URL.Query().Get("q"), "payload"):
 			refuse(w, masks("a search by payload tells what is in it"))
-		default:
+		case strings.HasSuffix(r.URL.Path, "/lease"):
 			next.ServeHTTP(w, r)
+		default:
+			answer := &masking{header: w.Header(), status: http.StatusOK}
+			next.ServeHTTP(answer, r)
+			a.sendMasked(w, answer)
 		}
 	})
 }
 
+// masking keeps an answer until it was masked.
+type masking struct {
+	bytes.Buffer
+	header http.Header
+	status int
+}
+
+func (m *masking) Header() http.Header    { return m.header }
+func (m *masking) WriteHeader(status int) { m.status = status }
+
+func (a *API) sendMasked(w http.ResponseWriter, m *masking) {
+	body := m.Bytes()
+	if strings.HasPrefix(m.header.Get("Content-Type"), "application/json") && len(body) > 0 {
+		var all any
+		d := json.NewDecoder(bytes.NewReader(body))
+		d.UseNumber() // as they were written
+		err := d.Decode(&all)
+		if err == nil {
+			body, err = json.Marshal(a.maskOurs(all))
+		}
+		if err != nil { // rather nothing than what may not be seen
+			newProblem(http.StatusInternalServerError, forebay.CodeInternal, "the answer cannot be masked").write(w)
+			return
+		}
+		m.header.Del("Content-Length")
+	}
+	w.WriteHeader(m.status)
+	w.Write(body) // a client that has gone needs no answer
+}
+
 // payloadNames are the members of our answers that hold what was sent, and what came of it.
 var payloadNames = []string{"payload", "data", "result", "input", "output", "content"}
-
-// masked is what huma does with each answer.
-func (a *API) masked(ctx huma.Context, _ string, v any) (any, error) {
-	if _, problem := v.(*Problem); problem || seesWhole(ctx.Context()) || strings.HasSuffix(ctx.URL().Path, "/lease") {
-		return v, nil
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	var all any
-	d := json.NewDecoder(strings.NewReader(string(b)))
-	d.UseNumber() // as they were written
-	if err := d.Decode(&all); err != nil {
-		return nil, err
-	}
-	return a.maskOurs(all), nil
-}
 
 // maskOurs goes through an answer of ours and masks what is in its payloads.
 func (a *API) maskOurs(v any) any {

@@ -8,10 +8,10 @@ FUZZTIME ?= 60s
 TAGS    := nodynamic
 
 .DEFAULT_GOAL := help
-.PHONY: help build run setup check test e2e console fuzz soak bench clean
+.PHONY: help build run setup check test e2e console fuzz deploytest soak bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/forebay
 	CGO_ENABLED=0 $(GO) build -trimpath -tags $(TAGS) -ldflags '-s -w' -o $(BIN) ./cmd/forebay
@@ -37,6 +37,9 @@ console: ## build the console's pages into console/dist (needs Node; the result 
 
 fuzz: ## fuzz each decoder for FUZZTIME (60s)
 	FUZZTIME=$(FUZZTIME) bash test/run.sh fuzz
+
+deploytest: ## deploy, update and roll back on three real hosts under load (root, Debian)
+	bash test/deploy/run.sh
 
 soak: ## tamper with the network before SQS for SOAKTIME seconds (600)
 	bash test/run.sh soak

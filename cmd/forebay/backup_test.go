@@ -88,3 +88,45 @@ func jobAt(url, id string) (string, error) {
 	b, err := io.ReadAll(resp.Body)
 	return string(b), err
 }
+
+// A copy that any version made is restored and goes on, for ever. Copies are added, never
+// changed. Each holds: an event that is written, three that wait in a paused queue, a bad row,
+// and a job without a handler.
+func TestGoldenCopies(t *testing.T) {
+	t.Parallel()
+	copies, err := filepath.Glob("testdata/backups/*.tar.zst")
+	if err != nil || len(copies) == 0 {
+		t.Fatal(copies, err)
+	}
+	for _, copied := range copies {
+		back := filepath.Join(t.TempDir(), "back")
+		if out, err := exec.Command("forebay", "restore", copied, "--data", back).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		p := start(t, back)
+		if out, err := exec.Command("forebay", "queues", "resume", "events", "--data", back).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		err := repeatedly(t.Context(), func() error {
+			written := ids(t, filepath.Join(back, eventsFile))
+			for _, id := range []string{"written", "queued-1", "queued-2", "queued-3"} {
+				if written[id] != 1 {
+					return fmt.Errorf("%s is there %d times", id, written[id])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Errorf("%s: %v", copied, err)
+		}
+		if j, err := jobAt(p.url, "dead-one"); err != nil || !strings.Contains(j, `"waiting"`) {
+			t.Errorf("%s, %v", j, err)
+		}
+		out, err := exec.Command("forebay", "bad", "ls", "--data", back).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "/payload") {
+			t.Errorf("%v: %s", err, out)
+		}
+		p.signal(t)
+		p.wait(t)
+	}
+}

@@ -17,9 +17,14 @@ say() { printf '== %s (%ss)\n' "$1" "$SECONDS"; }
 fail() { echo "deploytest: $1" >&2; exit 1; }
 
 stop() { # PID...: ends what this script started, and waits for it
-  local pid
+  local pid end=$((SECONDS + 15))
   for pid in "$@"; do kill "$pid" 2>/dev/null || true; done
-  for pid in "$@"; do wait "$pid" 2>/dev/null || true; done
+  for pid in "$@"; do
+    while [ $SECONDS -lt $end ] && kill -0 "$pid" 2>/dev/null; do sleep 0.2; done
+    # Of a host that does not end: its first process, with which all others of it go.
+    kill -KILL $(pgrep -P "$pid") "$pid" 2>/dev/null || true
+    wait "$pid" 2>/dev/null || true
+  done
 }
 
 clean() {
@@ -53,7 +58,7 @@ need() {
   done
   [ ${#missing[@]} -eq 0 ] || fail "missing: ${missing[*]} (Debian: debootstrap systemd-container ansible-core haproxy openssh-client iproute2 python3)"
   [ "$(id -u)" -eq 0 ] || fail "needs root"
-  pg=$(dirname "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb | tail -1)")
+  pg=$(dirname "$(readlink -f "$(command -v initdb || ls /usr/lib/postgresql/*/bin/initdb | tail -1)")")
 }
 
 make_base() {
@@ -87,7 +92,7 @@ NETWORK
     --machine="fb$1" --directory="$root" </dev/null >"$work/host$1.log" 2>&1 &
   pids+=($!)
   until_true 20 ip link show "ve-fb$1"
-  ip address add "10.77.$1.1/24" dev "ve-fb$1"
+  ip address replace "10.77.$1.1/24" dev "ve-fb$1"
   ip link set "ve-fb$1" up
 }
 
@@ -195,7 +200,7 @@ start_balancer
 inventory
 
 say "1.0.0 is deployed"
-deploy 1.0.0
+deploy 1.0.0 -e '{"forebay_serial": ["100%"]}' # nothing runs yet that could break
 for n in "${hosts[@]}"; do runs "$n" 1.0.0 || fail "app$n does not run 1.0.0"; done
 until_true 20 curl -fsS -m 2 "http://127.0.0.1:$lb_port/readyz"
 

@@ -24,12 +24,13 @@ func (c *claim) together(n *lane, group uint64) error {
 			if hash != group {
 				continue
 			}
-			if b.noted.has(i) || !c.q.keyFree(key, c.t.now) {
+			r := ref{key: b.key, idx: i, ord: b.sentAt, sentAt: b.sentAt, group: hash, limitKey: key}
+			if b.noted.has(i) || !c.q.groupFor(group).free(c.ls.id, &r) || !c.q.keyFree(key, c.t.now) {
 				return nil
 			}
 			b.skip.set(i)
 			n.gaps = true
-			if err := c.take(ref{key: b.key, idx: i, ord: b.sentAt, sentAt: b.sentAt, group: hash, limitKey: key}, b); err != nil {
+			if err := c.take(r, b); err != nil {
 				return err
 			}
 		}

@@ -57,6 +57,21 @@ func TestTogether(t *testing.T) {
 	}
 }
 
+// What somebody else holds of a group is not passed over.
+func TestTogetherStopsAtWhatIsHeld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	e := mustOpen(t, sqlite.Config{Path: path})
+	send(t, e, grouped("a a a b a a")...)
+	settle(t, e, forebay.Release, together(t, e, 2)[0]) // a2 is held on
+	if err := e.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e = open(t, sqlite.Config{Path: path}) // the cursor is before them again
+	if got := idsOf(together(t, e, 10)); got != "a1 b1" {
+		t.Fatalf("received %s", got)
+	}
+}
+
 // Whatever is received together, given back and taken up again after a restart: each
 // message of a group ends once, in the order of its group.
 func TestTogetherKeepsTheOrder(t *testing.T) {

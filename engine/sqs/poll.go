@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -151,8 +152,13 @@ func (e *Engine) renew(ctx context.Context, got []*lease, span time.Duration) []
 		return nil // who waited has left; Close or the end of the leases frees them
 	}
 	left := got[:0]
+	var behind []*lease // of groups whose order a lost one has broken
+	stopped := make(map[string]bool)
 	for i, l := range got {
+		group := l.raw.Attributes[string(types.MessageSystemAttributeNameMessageGroupId)]
 		switch err := items[i].outcome(); {
+		case l.q.fifo && stopped[group]:
+			behind = append(behind, l)
 		case err == nil:
 			l.set, l.deadline = began, began.Add(span)
 			left = append(left, l)
@@ -160,7 +166,13 @@ func (e *Engine) renew(ctx context.Context, got []*lease, span time.Duration) []
 			left = append(left, l)
 		default:
 			e.count.leaseLost.Add(1)
+			stopped[group] = true
 		}
+	}
+	if len(behind) > 0 {
+		e.count.givenBack.Add(int64(len(behind)))
+		slices.Reverse(behind) // the last first: none is free before those that come after it
+		e.release(behind)
 	}
 	return left
 }

@@ -31,7 +31,10 @@ import (
 	"github.com/forebayhq/forebay/sink"
 )
 
-const connectTimeout = 10 * time.Second
+const (
+	connectTimeout = 10 * time.Second
+	closeTimeout   = 2 * time.Second // for connections to be closed; a stop does not wait for longer
+)
 
 // Config of a Sink. The zero value works.
 type Config struct {
@@ -190,11 +193,19 @@ func (s *Sink) Check(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the upkeep and the connections. It waits for statements that run,
-// which have their deadlines; batches in flight must have ended.
+// Close ends the upkeep and the connections; batches in flight must have ended. Where the
+// database hangs it does not wait for the connections to end.
 func (s *Sink) Close() error {
 	s.stop()
 	<-s.done
-	s.db.pool.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		s.db.pool.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTimeout): // of a database that hangs: its connections end by their own deadlines
+	}
 	return nil
 }

@@ -80,7 +80,7 @@ func redisPart(ctx context.Context, o options, t *table) (err error) {
 			}
 		}
 	}
-	return nil
+	return idleQueuesPart(ctx, p, t)
 }
 
 func (p *peers) cli(ctx context.Context, args ...string) error {

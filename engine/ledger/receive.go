@@ -81,9 +81,7 @@ func (e *Engine) begin(ctx context.Context, q *queue, r engine.Receive, notices 
 	ds, err := e.rows.Receive(ctx, r)
 	e.held.add(q, ds, notices[:len(ds)])
 	q.begun(int64(len(notices)))
-	if over := notices[len(ds):]; len(over) > 0 {
-		e.later(chore{receipts: over})
-		q.ring() // of what still waits, notice is given again
-	}
+	e.later(chore{receipts: notices[len(ds):]})
+	q.ring() // what came meanwhile was counted against these notices, and may need its own
 	return ds, err
 }

@@ -60,7 +60,7 @@ func TestConformanceOverLedger(t *testing.T) {
 			}
 			return e
 		},
-		Only:   []string{"receive", "lease", "settle", "next", "priority", "limit", "replay", "cancel", "expiry", "deadline", "verdict", "close"},
+		Only:   []string{"receive", "lease", "settle", "next", "priority", "limit", "cancel", "expiry"},
 		Cannot: map[enginetest.Ability]string{enginetest.Leaving: "an open poll gets a grace, so that what it brings is given back"},
 	})
 }
@@ -75,7 +75,7 @@ func TestKillOverLedger(t *testing.T) {
 		defer server.Close()
 		t.Setenv(endpointEnv, server.URL)
 	}
-	enginetest.Kill(t, enginetest.KillConfig{Rounds: 6, Life: 300 * time.Millisecond, Open: func(dir string) (engine.Engine, error) {
+	enginetest.Kill(t, enginetest.KillConfig{Rounds: 6, Life: 500 * time.Millisecond, Open: func(dir string) (engine.Engine, error) {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}

@@ -24,14 +24,19 @@ type pacer struct {
 	live  func(context.Context) (Live, error) // nil: it is taken to be there always
 	seen  int64                               // Live.Done
 	asked bool
+	alone bool // there was no live work beside the last batch
 	start time.Time
 	due   time.Time
 }
 
-// batch is how many go at once: few where they are to come slowly.
+// batch is how many go at once: few where they are to come slowly, and beside live work,
+// which waits for the disk and the database while one is written.
 func (p *pacer) batch() int {
-	if p.rate == 0 {
+	switch {
+	case p.rate == 0 && p.alone:
 		return replayBatch
+	case p.rate == 0:
+		return besideBatch
 	}
 	return min(max(p.rate/5, 1), replayBatch)
 }
@@ -68,6 +73,7 @@ func (p *pacer) giveWay(ctx context.Context) (time.Duration, error) {
 	}
 	busy := !p.asked || l.Done != p.seen
 	p.seen, p.asked = l.Done, true
+	p.alone = !busy && !l.Behind
 	switch {
 	case l.Behind:
 		return behindRest, nil

@@ -76,18 +76,18 @@ func TestReplayLeavesWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// Without a rate a replay leaves the sink to live work for as long as it takes itself,
-// for longer where that is behind, and not at all where there is none.
+// Without a rate a replay writes 250 at a time and leaves the sink to live work for as long
+// as that took, for longer where that is behind. Where there is none it writes 1,000, and goes on at once.
 func TestReplayGivesWay(t *testing.T) {
 	const batch = 100 * time.Millisecond
 	for name, c := range map[string]struct {
 		live func(context.Context) (history.Live, error)
 		want time.Duration
 	}{
-		"not told": {nil, 3*batch + 2*batch},
-		"none":     {func(context.Context) (history.Live, error) { return history.Live{Done: 7}, nil }, 3*batch + batch}, // once to see that
-		"some":     {func(context.Context) (history.Live, error) { return history.Live{Done: time.Now().UnixNano()}, nil }, 3*batch + 2*batch},
-		"behind":   {func(context.Context) (history.Live, error) { return history.Live{Behind: true}, nil }, 3*batch + 8*batch},
+		"not told": {nil, 12*batch + 11*batch},
+		"none":     {func(context.Context) (history.Live, error) { return history.Live{Done: 7}, nil }, 5*batch + batch}, // twice 250 to see that
+		"some":     {func(context.Context) (history.Live, error) { return history.Live{Done: time.Now().UnixNano()}, nil }, 12*batch + 11*batch},
+		"behind":   {func(context.Context) (history.Live, error) { return history.Live{Behind: true}, nil }, 12*batch + 44*batch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestReplayGivesWay(t *testing.T) {
 					t.Fatal(err)
 				}
 				if took := time.Since(begin); took != c.want {
-					t.Errorf("3 batches took %s, want %s", took, c.want)
+					t.Errorf("3,000 took %s, want %s", took, c.want)
 				}
 			})
 		})

@@ -49,6 +49,7 @@ type Outcome struct {
 
 const (
 	replayBatch = 1000
+	besideBatch = 250
 	maxRate     = 1_000_000
 	patience    = 10 * time.Second // a batch that the target does not take is tried again after an eighth of it, at first
 )
@@ -177,8 +178,11 @@ type running struct {
 // all does what is left.
 func (r *running) all(ctx context.Context) error {
 	for r.at.After < r.at.End {
-		from := r.at
-		entries, more, err := r.next(ctx, r.req, &r.at, r.pace.batch())
+		from, limit := r.at, replayBatch
+		if r.target != nil {
+			limit = r.pace.batch()
+		}
+		entries, more, err := r.next(ctx, r.req, &r.at, limit)
 		if err == nil && r.target != nil && len(entries) > 0 {
 			r.pace.begin()
 			err = r.write(ctx, entries)

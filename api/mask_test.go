@@ -47,10 +47,12 @@ func TestPayloadsAreMasked(t *testing.T) {
 		{"GET", "/api/jobs?q=payload.user.email:secret1@x.y", ""},
 		{"GET", "/api/jobs/j1/stream", ""},
 		{"GET", "/api/stream", ""},
+		{"GET", "/api/history?of=messages&queue=plain", ""},
 		{"PATCH", "/api/jobs/j1", `{"data":{"password":"***"}}`},
 		{"POST", "/api/dead/1/replay", `{"data":{"password":"***"}}`},
 	} {
-		if r := s.do(t, way.method, way.path, way.body, clerk); r.status != 403 || !strings.Contains(r.body, "payload") {
+		header := map[string]string{"Accept": "application/x-ndjson", "Authorization": clerk["Authorization"]}
+		if r := s.do(t, way.method, way.path, way.body, header); r.status != 403 || !strings.Contains(r.body, "payload") {
 			t.Errorf("%s %s: %d %s", way.method, way.path, r.status, r.body)
 		}
 	}

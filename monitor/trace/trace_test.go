@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	otel "go.opentelemetry.io/otel/trace"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/monitor/trace"
@@ -98,7 +99,9 @@ func TestABatchLinksToItsMessages(t *testing.T) {
 	}
 	errs := tr.Batch("events", worker.BatchFunc(func(context.Context, []forebay.Delivery) []error {
 		return []error{nil, errors.New("no"), nil}
-	})).HandleBatch(t.Context(), ds)
+	})).HandleBatch(otel.ContextWithRemoteSpanContext(t.Context(), otel.NewSpanContext(otel.SpanContextConfig{
+		TraceID: otel.TraceID{1}, SpanID: otel.SpanID{1}, TraceFlags: otel.FlagsSampled,
+	})), ds)
 	if len(errs) != 3 || errs[1] == nil {
 		t.Errorf("%v", errs)
 	}

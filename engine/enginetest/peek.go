@@ -56,9 +56,9 @@ func (v *env) seen(p engine.Peeked, where engine.Where, deliveries, attempts int
 func peekStates(v *env) {
 	sent := time.Now()
 	v.put("gone", "retried", "released", "expired", "active", "waiting")
-	v.putGroup("g", "g1", "g2")
-	v.send(msg("delayed", notBefore(sent.Add(50*v.unit))))
 	ds := v.take(5)
+	v.putGroup("g", "g1", "g2") // now: of one moment, none need go before another
+	v.send(msg("delayed", notBefore(sent.Add(50*v.unit))))
 	v.ack(ds[0])
 	v.end(ds[1], forebay.Retry, 20*v.unit)
 	v.end(ds[2], forebay.Release, 0)

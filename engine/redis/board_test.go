@@ -64,6 +64,9 @@ func TestBullBoard(t *testing.T) {
 		}
 
 		p.board("put", "/api/queues/q/fails/retry", nil)
+		if j, err := p.e.Job(p.t.Context(), "fails"); err != nil || j.State != forebay.StateWaiting {
+			p.t.Fatalf("retried on the board it is %+v, %v", j, err)
+		}
 		p.settle(p.one("fails"), forebay.Ack, "1")
 		p.board("put", "/api/queues/q/late/promote", nil)
 		p.board("put", "/api/queues/q/pause", nil)

@@ -55,7 +55,6 @@ func harness(t testing.TB, connect func(ctx context.Context, cfg redis.Config) (
 		Cannot: map[enginetest.Ability]string{
 			enginetest.Sizing:       "Redis tells the memory of all, not of the queues",
 			enginetest.LateSettling: "a receipt leads to its message only while it is live",
-			enginetest.Peeking:      "not built",
 			enginetest.Logging:      "memory is too dear for what was settled",
 		},
 	}

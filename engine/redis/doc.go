@@ -35,7 +35,8 @@
 // # What it does not do
 //
 //   - It does not tell bytes on disk (engine.Sizer: a server has none of ours), nor act on
-//     void receipts (engine.Late) or look at messages without a hand-out (engine.Peeker).
+//     void receipts (engine.Late): they have no mark of the store, and a message that was
+//     sent again has the same. Queues of the SQS endpoint, which want that, are elsewhere.
 //   - It makes the next run of a BullMQ job scheduler, but no scheduler: Node clients do.
 //   - BullMQ's getWorkers lists it for so many queues as Config.Listed says, each of which
 //     costs a connection.

@@ -67,6 +67,7 @@ var (
 	_ engine.Limiter     = (*Engine)(nil)
 	_ engine.Checker     = (*Engine)(nil)
 	_ engine.Purger      = (*Engine)(nil)
+	_ engine.Peeker      = (*Engine)(nil)
 	_ engine.Jobs        = (*Engine)(nil)
 	_ engine.History     = (*Engine)(nil)
 	_ engine.Documents   = (*Engine)(nil)

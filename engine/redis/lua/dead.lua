@@ -23,7 +23,7 @@ for i = 1, #ids, 2 do
   if group ~= '' or q == '' then q, id = string.match(id, '^([^:]*):(.*)$') end
   local dead = queue(q)
   if not call('ZSCORE', dead.p .. 'failed', id) then -- a Node client took it away
-    undead(dead, id, seq)
+    haunts(dead, id, seq)
     out[#out + 1] = { seq }
   else
     out[#out + 1] = { seq, q, id, call('HGETALL', dead.p .. id), call('HGET', G .. 'di', seq) or '' }

@@ -154,15 +154,6 @@ local function pick()
   end
 end
 
--- unmark takes a job back from among the finished, where somebody else let it wait again.
-local function unmark(id, j)
-  if j.dead then undead(q, id, j.dead) end
-  call('ZREM', q.f .. 'f', id)
-  call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
-  j.final, j.dead = nil, nil
-  lists(q, id, j)
-end
-
 local loose, place = {}, {} -- of chains: what this call has let come though its first is taken
 local function nextOfChain(j)
   if not j.g or string.sub(j.g, 1, 2) ~= 'g:' then return end
@@ -231,7 +222,7 @@ local out, bytes = {}, 0
 
 -- begin hands out one that was picked, or does what else is to be done with it.
 local function begin(id, j, t)
-  if j and j.final then unmark(id, j) end
+  if j and j.final then unmark(q, id, j) end
   if j and j.defa then
     if not whole then call('LPUSH', q.active, id) end
     event(q, 'active', id, 'prev', 'waiting')

@@ -65,7 +65,7 @@ local function ghosts(q)
   local page = call('ZSCAN', q.f .. 'dead', s[3] or '0', 'COUNT', 500)
   call('HSET', q.f .. 's', 'ghosts', page[1])
   for i = 1, #page[2], 2 do
-    if not call('ZSCORE', q.p .. 'failed', page[2][i]) then undead(q, page[2][i], int(tonumber(page[2][i + 1]))) end
+    if not call('ZSCORE', q.p .. 'failed', page[2][i]) then haunts(q, page[2][i], int(tonumber(page[2][i + 1]))) end
   end
 end
 

@@ -13,17 +13,43 @@ local function lock(q, id, token, lease, n)
   call('ZADD', q.f .. 'l', NOW + lease - 1 + n / 4096, id)
 end
 
+-- unmark takes a job back from among the finished, where somebody else let it wait again.
+local function unmark(q, id, j)
+  if j.dead then undead(q, id, j.dead) end
+  if j.final == 'cancelled' or j.final == 'expired' then call('HINCRBY', q.f .. 's', j.final, -1) end
+  call('ZREM', q.f .. 'f', id)
+  call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
+  j.final, j.dead = nil, nil
+  lists(q, id, j)
+end
+
+-- haunts takes one from the dead letters that a Node client has retried or removed.
+local function haunts(q, id, seq)
+  local j = load(q, id)
+  if j and j.dead then unmark(q, id, j) else undead(q, id, seq) end
+end
+
+-- found is load; what a Node client has retried since it ended, as bull-board does, waits.
+local function found(q, id)
+  local j = load(q, id)
+  if j and j.final then
+    unload(q)
+    if not call('ZSCORE', q.p .. (j.final == 'completed' and 'completed' or 'failed'), id) then unmark(q, id, j) end
+  end
+  return j
+end
+
 -- find gives the queue of an id: by our record, else where the caller guesses that a
 -- Node job is.
 local function find(id, guessQueue, guessID)
   local r = record(G .. 'i:' .. id)
   if r then
     local q = queue(r.queue)
-    return q, id, load(q, id), r
+    return q, id, found(q, id), r
   end
   if guessQueue ~= '' then
     local q = queue(guessQueue)
-    local j = load(q, guessID)
+    local j = found(q, guessID)
     if j and not j.ours then return q, guessID, j, nil end
   end
 end

@@ -74,7 +74,7 @@ type Refusal struct {
 func (a *API) addRoutes(h huma.API) {
 	add := operation(http.MethodPost, addPath, "add-job", "Add a job")
 	add.Description = "Durations are text: 250ms, 30s, 1h30m, 7d. The job is stored durably when the answer comes. An Idempotency-Key makes a repetition harmless."
-	plain[NewJob, AddedJob](a, h, add, http.StatusAccepted, a.addJob)
+	plain[NewJob, AddedJob](a, h, add, http.StatusAccepted, a.adder.add)
 	bulk := operation(http.MethodPost, "/api/jobs/bulk", "add-jobs", "Add up to 1,000 jobs, each with its own result")
 	plain[BulkAdd, BulkAdded](a, h, bulk, http.StatusOK, a.addJobs)
 }
@@ -87,39 +87,6 @@ func plain[In, Out any](a *API, h huma.API, op huma.Operation, status int, serve
 	}}
 	document[Out](h, op, status, "application/json")
 	a.mux.HandleFunc(op.Method+" "+op.Path, serve)
-}
-
-func (a *API) addJob(w http.ResponseWriter, r *http.Request) {
-	body, err := readBody(w, r, maxJobBody)
-	var n NewJob
-	if err == nil {
-		err = decode(body, &n)
-	}
-	var m forebay.Message
-	now := a.cfg.Now()
-	if err == nil {
-		n.Trace = cmp.Or(n.Trace, r.Header.Get(traceparent))
-		m, err = n.message(now)
-	}
-	if err != nil {
-		problemOf(err).write(w)
-		return
-	}
-	derived := deriveID(r.Context(), &m, 0)
-	results, err := a.cfg.Broker.Send(r.Context(), []forebay.Message{m})
-	if err == nil {
-		err = refused(results[0].Err)
-	}
-	var added AddedJob
-	if err == nil {
-		added, err = a.added(r.Context(), &m, results[0], derived, now)
-	}
-	if err != nil {
-		problemOf(err).write(w)
-		return
-	}
-	w.Header().Set("Location", jobPath+url.PathEscape(added.JobID))
-	writeJSON(w, http.StatusAccepted, added)
 }
 
 func (a *API) addJobs(w http.ResponseWriter, r *http.Request) {

@@ -106,6 +106,7 @@ type API struct {
 
 	tickets  *issued[ticket]
 	sessions *issued[session]
+	adder    *adder
 
 	limits sync.Mutex // one change of a queue's limits at a time
 }
@@ -129,6 +130,7 @@ func New(cfg Config) (*API, error) {
 	}
 	cfg.Checks = append(slices.Clip(cfg.Checks), Check{Name: "bad rows", Run: cfg.Bad.Check})
 	a := &API{cfg: cfg, mux: http.NewServeMux(), started: cfg.Now(), cross: http.NewCrossOriginProtection()}
+	a.adder = newAdder(a)
 	a.sessions = newIssued[session]("sessions", maxSessions, keySessions)
 	a.tickets = newIssued[ticket]("tickets", maxTickets, ownTickets)
 	var err error
@@ -139,7 +141,7 @@ func New(cfg Config) (*API, error) {
 // Register puts the routes on a mux, but for those of RegisterHealth.
 func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("/api/", a.guard(a.Idempotent(a.mux)))
-	mux.HandleFunc("POST "+addPath, a.quick(a.addJob))
+	mux.Handle("POST "+addPath, a.adder)
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	a.registerSession(mux)
 	let := a.Guard(lookers...)

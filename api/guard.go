@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/ingest"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/stream"
 )
@@ -109,24 +108,6 @@ func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 			ctx = stream.WithAccess(ctx, stream.Access{Caller: who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
-	}
-}
-
-// quick is guard and Idempotent for a route that gives no streams and is called a
-// lot: its callers have no tickets, nobody asks again whether they may, and what has
-// arrived is done though the caller has gone.
-func (a *API) quick(next http.HandlerFunc) http.HandlerFunc {
-	scopes, once := changers, a.Idempotent(next)
-	ends := &ingest.Deadlines{After: callTimeout * 9 / 10} // up to a tenth later: within callTimeout
-	return func(w http.ResponseWriter, r *http.Request) {
-		defer ingest.Unwatch(r)()
-		who, problem := a.identify(r, scopes)
-		if problem != nil {
-			refuse(w, problem)
-			return
-		}
-		careful(w.Header())
-		once.ServeHTTP(w, r.WithContext(context.WithValue(ends.Next(), callerKey{}, who)))
 	}
 }
 

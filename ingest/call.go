@@ -233,14 +233,20 @@ func (c *call) store(ctx context.Context) *problem {
 	if len(c.msgs) == 0 {
 		return nil
 	}
-	sent, err := c.edge.cfg.Sender.Send(ctx, c.msgs)
-	if err == nil && len(sent) != len(c.msgs) {
-		err = forebay.Errorf(forebay.CodeInternal, "ingest: send", "%d answers for %d messages", len(sent), len(c.msgs))
-	}
+	sent, err := c.edge.send(ctx, c.msgs)
 	if err != nil {
 		return c.failed(err)
 	}
 	return c.settle(ctx, sent)
+}
+
+// send sends messages; if any has an answer, each has one.
+func (e *Edge) send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
+	sent, err := e.cfg.Sender.Send(ctx, msgs)
+	if err == nil && len(sent) != len(msgs) {
+		err = forebay.Errorf(forebay.CodeInternal, "ingest: send", "%d answers for %d messages", len(sent), len(msgs))
+	}
+	return sent, err
 }
 
 // failed is the answer when a store fails. It may go on reading what it was given,

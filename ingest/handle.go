@@ -3,6 +3,7 @@ package ingest
 import (
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // route is one way in.
@@ -13,32 +14,49 @@ type route struct {
 	wrapped bool // a single object may be an envelope around a batch
 }
 
-// handle serves a route. Whatever happens, the call's buffers are released after
+// entry is a route as a handler. See together.go for its other way.
+type entry struct {
+	edge   *Edge
+	route  route
+	sheafs sync.Pool // of *sheaf
+}
+
+// ServeHTTP serves a request. Whatever happens, the call's buffers are released after
 // the answer was written. A client that goes away stops nothing: what has arrived is
 // stored, within the time that storing may take.
-func (e *Edge) handle(rt route) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		d := rt.dialect
-		if rt.own && isCloudType(r.Header) {
-			d = cloudDialect
-		}
-		defer Unwatch(r)()
-		c := e.newCall(w, r, d)
-		defer c.release()
-		p := c.run(rt)
-		status := http.StatusAccepted
-		switch {
-		case p != nil:
-			status = p.status
-			p.write(w, rt.own)
-		case rt.own:
-			c.answer(rt)
-		default:
-			status = http.StatusOK
-			c.answerSegment()
-		}
-		e.cfg.Observer.Request(d.name, status, e.cfg.Now().Sub(c.received))
+func (n *entry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer Unwatch(r)()
+	c := n.call(w, r)
+	defer c.release()
+	p := c.read(n.route)
+	if p == nil {
+		p = c.stored(c.store(n.edge.deadlines.Next()))
 	}
+	n.answer(c, p)
+}
+
+func (n *entry) call(w http.ResponseWriter, r *http.Request) *call {
+	d := n.route.dialect
+	if n.route.own && isCloudType(r.Header) {
+		d = cloudDialect
+	}
+	return n.edge.newCall(w, r, d)
+}
+
+// answer answers a call that was stored, or that has a problem.
+func (n *entry) answer(c *call, p *problem) {
+	status := http.StatusAccepted
+	switch {
+	case p != nil:
+		status = p.status
+		p.write(c.w, n.route.own)
+	case n.route.own:
+		c.answer(n.route)
+	default:
+		status = http.StatusOK
+		c.answerSegment()
+	}
+	n.edge.cfg.Observer.Request(c.dialect.name, status, n.edge.cfg.Now().Sub(c.received))
 }
 
 // isCloudType tells CloudEvents by their headers; without those the members tell.
@@ -50,9 +68,9 @@ func isCloudType(h http.Header) bool {
 	return len(t) > 0 && strings.HasPrefix(t[0], "application/cloudevents")
 }
 
-// run takes the request as far as the store. A problem means that the request is
+// read takes the request as far as the store. A problem means that the request is
 // refused as a whole.
-func (c *call) run(rt route) *problem {
+func (c *call) read(rt route) *problem {
 	e := c.edge
 	e.allowOrigin(c.w, c.r)
 	if p := e.gate.check(c.received); p != nil {
@@ -79,7 +97,12 @@ func (c *call) run(rt route) *problem {
 	if p := c.judge(); p != nil {
 		return c.refund(p)
 	}
-	if p := c.store(e.deadlines.Next()); p != nil {
+	return nil
+}
+
+// stored ends what store or settle began.
+func (c *call) stored(p *problem) *problem {
+	if p != nil {
 		return c.refund(p)
 	}
 	c.order()

@@ -125,17 +125,17 @@ func New(cfg Config) (*Edge, error) {
 
 // Register adds the edge's routes to a mux.
 func (e *Edge) Register(mux *http.ServeMux) {
-	post := func(path string, h http.HandlerFunc) {
-		mux.HandleFunc("POST "+path, h)
+	post := func(path string, rt route) {
+		mux.Handle("POST "+path, &entry{edge: e, route: rt})
 		mux.HandleFunc("OPTIONS "+path, e.preflight)
 	}
-	post("/ingest/event", e.handle(route{dialect: nativeDialect, own: true, one: true}))
-	post("/ingest/batch", e.handle(route{dialect: nativeDialect, own: true, wrapped: true}))
-	post("/ingest/cloudevents", e.handle(route{dialect: cloudDialect, own: true, one: true}))
+	post("/ingest/event", route{dialect: nativeDialect, own: true, one: true})
+	post("/ingest/batch", route{dialect: nativeDialect, own: true, wrapped: true})
+	post("/ingest/cloudevents", route{dialect: cloudDialect, own: true, one: true})
 	for path, verb := range segmentVerbs {
-		post("/v1/"+path, e.handle(route{dialect: segmentDialect(verb), wrapped: verb == ""}))
+		post("/v1/"+path, route{dialect: segmentDialect(verb), wrapped: verb == ""})
 	}
-	post("/beacon/v1/batch", e.handle(route{dialect: segmentDialect(""), wrapped: true}))
+	post("/beacon/v1/batch", route{dialect: segmentDialect(""), wrapped: true})
 	for _, path := range []string{"/v1/projects/{key}/settings", "/sourceConfig/", "/sourceConfig"} {
 		mux.HandleFunc("GET "+path, e.settings)
 		mux.HandleFunc("OPTIONS "+path, e.preflight)

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"sync/atomic"
+
+	"github.com/forebayhq/forebay/internal/front"
 )
 
 // leaving sends clients that keep connections elsewhere while the server is about to
@@ -12,12 +14,37 @@ import (
 type leaving struct{ now atomic.Bool }
 
 func (l *leaving) wrap(h http.Handler) http.Handler {
+	if t, ok := h.(front.Together); ok {
+		return &leavingTogether{l, t}
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if l.now.Load() {
-			w.Header().Set("Connection", "close")
-		}
+		l.tell(w)
 		h.ServeHTTP(w, r)
 	})
+}
+
+func (l *leaving) tell(w http.ResponseWriter) {
+	if l.now.Load() {
+		w.Header().Set("Connection", "close")
+	}
+}
+
+// leavingTogether is wrap for requests that are handled together.
+type leavingTogether struct {
+	leaving *leaving
+	next    front.Together
+}
+
+func (l *leavingTogether) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.leaving.tell(w)
+	l.next.ServeHTTP(w, r)
+}
+
+func (l *leavingTogether) ServeTogether(ws []http.ResponseWriter, rs []*http.Request) {
+	for _, w := range ws {
+		l.leaving.tell(w)
+	}
+	l.next.ServeTogether(ws, rs)
 }
 
 // closed takes no offence at a listener that is closed already.

@@ -24,6 +24,8 @@ type answer struct {
 	head     []byte // status line and fields as the handler set them
 	body     []byte // what is not sent yet
 	err      error  // of sending
+	unsent   []byte // what the client has no room for, of a connection in the crowd
+	at       time.Time
 }
 
 func (a *answer) begin() {
@@ -121,16 +123,27 @@ func (a *answer) finish() bool {
 
 // send sends the head, if it was not sent before, and what there is of the body.
 func (a *answer) send() {
-	now := time.Now()
+	a.at = time.Now()
 	if !a.sent {
-		a.conn.renew(now)
-		a.endHead(now)
+		if a.conn.place == nil {
+			a.conn.renew(a.at)
+		}
+		a.endHead(a.at)
 	}
 	if len(a.head)+len(a.body) == 0 || a.err != nil {
 		return
 	}
 	a.head = append(a.head, a.body...)
-	_, a.err = a.conn.Write(a.head)
+	switch {
+	case a.conn.place == nil:
+		_, a.err = a.conn.Write(a.head)
+	case len(a.unsent) > 0:
+		a.unsent = append(a.unsent, a.head...)
+	default:
+		var left []byte
+		left, a.err = a.conn.put(a.head)
+		a.unsent = append(a.unsent, left...)
+	}
 	a.head, a.body = a.head[:0], a.body[:0]
 }
 

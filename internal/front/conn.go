@@ -2,7 +2,6 @@ package front
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
 	"net"
@@ -31,6 +30,8 @@ type conn struct {
 	request  http.Request // as the handler sees it
 	body     body
 	answer   answer
+	place    *place    // in the crowd; nil: it has a goroutine
+	row      int       // requests to a Together, one after the other
 	renewed  time.Time // the deadlines were; zero: they are others
 	second   int64     // that date tells
 	date     []byte    // as it stands in answers
@@ -47,20 +48,62 @@ func newConn(f *Front, raw net.Conn) *conn {
 	return c
 }
 
-// serve answers plain requests. It tells whether the connection is to go to net/http;
-// if not, it has come to its end.
-func (c *conn) serve() (pass bool) {
+// fate is what becomes of a connection.
+type fate int
+
+const (
+	ends   fate = iota
+	passes      // to net/http
+	joins       // the crowd, which has it now
+)
+
+// rowToJoin is how many requests to a Together a connection sends before it joins the
+// crowd. Those of clients that send a few and go are not worth it.
+const rowToJoin = 16
+
+// serve answers plain requests, until it is told what becomes of the connection.
+func (c *conn) serve() fate {
+	if !c.rest() {
+		return ends
+	}
 	c.limit(c.SetReadDeadline, c.front.server.ReadHeaderTimeout)
 	for ; !c.front.stopping.Load(); c.served = true {
 		what, head := c.await()
 		switch {
-		case what == odd || what == some:
-			return !c.front.stopping.Load()
-		case what == nothing || !c.handle(head):
-			return false
+		case (what == odd || what == some) && !c.front.stopping.Load():
+			return passes
+		case what != whole || !c.handle(head):
+			return ends
+		case c.joined():
+			return joins
 		}
 	}
-	return false
+	return ends
+}
+
+// rest sends what could not be sent at once when the connection was in the crowd.
+func (c *conn) rest() bool {
+	if len(c.answer.unsent) == 0 {
+		return true
+	}
+	c.renew(time.Now())
+	_, err := c.Write(c.answer.unsent)
+	c.answer.unsent = nil
+	return err == nil
+}
+
+// joined tells whether the connection has joined the crowd.
+func (c *conn) joined() bool {
+	if _, ok := c.heads.handler.(Together); !ok || c.from < c.to {
+		c.row = 0
+		return false
+	}
+	if c.row++; c.row < rowToJoin || c.front.crowd == nil {
+		return false
+	}
+	c.row = 0
+	c.served = true
+	return c.front.crowd.join(c)
 }
 
 // limit sets a deadline after so long; 0 means none, as in an http.Server. One that
@@ -105,13 +148,18 @@ func (c *conn) next() bool {
 			return false
 		}
 	}
+	c.skip()
+	return true
+}
+
+// skip skips ends of lines before a request.
+func (c *conn) skip() {
 	for range 4 {
 		if b := c.buf[c.from]; b != '\r' && b != '\n' {
 			break
 		}
 		c.from++
 	}
-	return true
 }
 
 // read reads more. It tells whether there is any.
@@ -147,6 +195,14 @@ func (c *conn) room() bool {
 // handle answers the request at the beginning of the buffer. It tells whether another
 // one may follow.
 func (c *conn) handle(head int) bool {
+	c.begin(head)
+	c.heads.handler.ServeHTTP(&c.answer, &c.request)
+	return c.answer.finish()
+}
+
+// begin makes the request at the beginning of the buffer ready for its handler. The
+// buffer is not to change until that has ended.
+func (c *conn) begin(head int) {
 	h := &c.heads
 	if h.request.Context() != c.ctx {
 		h.request = h.request.WithContext(c.ctx)
@@ -159,9 +215,7 @@ func (c *conn) handle(head int) bool {
 		c.request.Body = &c.body
 	}
 	c.answer.begin()
-	h.handler.ServeHTTP(&c.answer, &c.request)
 	c.from += head + h.length
-	return c.answer.finish()
 }
 
 // dateAt is the date as answers tell it, which has no fractions.
@@ -183,7 +237,7 @@ func (c *conn) renew(now time.Time) {
 	for _, d := range []struct {
 		set   func(time.Time) error
 		after time.Duration
-	}{{c.SetWriteDeadline, s.WriteTimeout}, {c.SetReadDeadline, cmp.Or(s.IdleTimeout, s.ReadTimeout)}} {
+	}{{c.SetWriteDeadline, s.WriteTimeout}, {c.SetReadDeadline, c.front.idleTime()}} {
 		if d.after > 0 {
 			d.after += coarse
 		}
@@ -191,18 +245,18 @@ func (c *conn) renew(now time.Time) {
 	}
 }
 
-// rest is the connection for net/http, which reads first what was read already.
-func (c *conn) rest() net.Conn {
+// passed is the connection for net/http, which reads first what was read already.
+func (c *conn) passed() net.Conn {
 	_ = c.SetDeadline(time.Time{})
-	return &rest{c.Conn, c.buf[c.from:c.to]}
+	return &passed{c.Conn, c.buf[c.from:c.to]}
 }
 
-type rest struct {
+type passed struct {
 	net.Conn
 	unread []byte
 }
 
-func (r *rest) Read(p []byte) (int, error) {
+func (r *passed) Read(p []byte) (int, error) {
 	if len(r.unread) == 0 {
 		return r.Conn.Read(p)
 	}
@@ -214,7 +268,7 @@ func (r *rest) Read(p []byte) (int, error) {
 }
 
 // ReadFrom lets net/http send files without copying them.
-func (r *rest) ReadFrom(src io.Reader) (int64, error) {
+func (r *passed) ReadFrom(src io.Reader) (int64, error) {
 	if to, ok := r.Conn.(io.ReaderFrom); ok {
 		return to.ReadFrom(src)
 	}

@@ -7,6 +7,9 @@
 //	               │      └─▶ net/http, with all bytes that were read      │
 //	               └───────────────────────────────────────────────────────┘
 //
+// A connection whose requests go on and on is served without a goroutine of its own, if
+// their handler can take several requests together (crowd_linux.go).
+//
 // A request is plain by a list of what is allowed (see head.go); its head is then
 // parsed by net/http's own parser. At the first one that is not plain, or does not
 // arrive at once, the connection goes to net/http for the rest of its life. So
@@ -24,6 +27,7 @@
 package front
 
 import (
+	"cmp"
 	"context"
 	"log"
 	"net"
@@ -33,6 +37,14 @@ import (
 	"sync/atomic"
 	"time"
 )
+
+// Together is a handler that may get several requests at a time, of as many
+// connections, and can do with one piece of work what they have in common. They are
+// answered when it has returned.
+type Together interface {
+	http.Handler
+	ServeTogether(ws []http.ResponseWriter, rs []*http.Request)
+}
 
 // Front carries an http.Server; Serve, Shutdown and Close are as that server's.
 type Front struct {
@@ -44,6 +56,8 @@ type Front struct {
 	closed   chan struct{} // nothing is passed any more
 	once     sync.Once     // closes closed
 	stopping atomic.Bool
+
+	crowd *crowd // nil: there is none on this system
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -65,6 +79,7 @@ func New(server *http.Server, routes map[string]http.Handler, wrap func(net.List
 		conns:  map[*conn]struct{}{},
 		empty:  make(chan struct{}),
 	}
+	f.crowd = newCrowd(f)
 	f.ended = sync.OnceFunc(func() { close(f.empty) })
 	return f
 }
@@ -135,26 +150,54 @@ func (f *Front) take(raw net.Conn) {
 
 // run serves a connection until it ends or goes to net/http.
 func (f *Front) run(c *conn) {
-	pass := false
+	what := ends
 	defer func() {
-		if err := recover(); err != nil && err != http.ErrAbortHandler {
-			stack := make([]byte, 64<<10)
-			f.logf("http: panic serving %v: %v\n%s", c.RemoteAddr(), err, stack[:runtime.Stack(stack, false)])
+		if err := recover(); err != nil {
+			f.panicked(c, err)
 		}
-		f.leave(c)
-		if !pass {
-			_ = c.Close() // it may be closed already
+		switch what {
+		case ends:
+			f.end(c)
+		case passes:
+			f.leave(c)
 		}
 	}()
-	if pass = c.serve(); !pass {
+	if what = c.serve(); what != passes {
 		return
 	}
 	select {
-	case f.passed <- c.rest():
+	case f.passed <- c.passed():
 	case <-f.closed:
-		pass = false
+		what = ends
 	}
 }
+
+// panicked tells of a handler that has, as net/http does.
+func (f *Front) panicked(c *conn, err any) {
+	if err == http.ErrAbortHandler {
+		return
+	}
+	stack := make([]byte, 64<<10)
+	f.logf("http: panic serving %v: %v\n%s", c.RemoteAddr(), err, stack[:runtime.Stack(stack, false)])
+}
+
+// end ends a connection that the caller has.
+func (f *Front) end(c *conn) {
+	if c.place != nil {
+		f.crowd.leave(c)
+	}
+	f.leave(c)
+	_ = c.Close() // it may be closed already
+}
+
+// release gives a connection in the crowd a goroutine again.
+func (f *Front) release(c *conn) {
+	f.crowd.leave(c)
+	go f.run(c)
+}
+
+// idleTime is for how long a connection may send nothing.
+func (f *Front) idleTime() time.Duration { return cmp.Or(f.server.IdleTimeout, f.server.ReadTimeout) }
 
 // leave takes a connection off the list; the last one ends Shutdown.
 func (f *Front) leave(c *conn) {
@@ -176,6 +219,8 @@ func (f *Front) Shutdown(ctx context.Context) error {
 	}
 	select {
 	case <-f.empty:
+		f.crowd.close()
+		f.crowd.wait()
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -185,13 +230,13 @@ func (f *Front) Shutdown(ctx context.Context) error {
 // Close closes the port and all connections. It does not wait for handlers.
 func (f *Front) Close() error {
 	f.stop(func(c *conn) { _ = c.Close() }) // it may be closed already
+	f.crowd.close()
 	return f.server.Close()
 }
 
 // stop ends each connection; those of the server are its own business.
 func (f *Front) stop(end func(*conn)) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.stopping.Store(true)
 	for c := range f.conns {
 		end(c)
@@ -199,6 +244,8 @@ func (f *Front) stop(end func(*conn)) {
 	if len(f.conns) == 0 {
 		f.ended()
 	}
+	f.mu.Unlock()
+	f.crowd.stop()
 }
 
 // past is a deadline that ends a read at once.

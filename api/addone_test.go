@@ -1,0 +1,74 @@
+package api_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// Jobs that come together are answered as those that come one after the other; one
+// with an Idempotency-Key keeps its promise.
+func TestJobsTogetherAreAsOneAfterTheOther(t *testing.T) {
+	together := func(w []http.ResponseWriter, r []*http.Request, s *server) {
+		mux := http.NewServeMux()
+		s.api.Register(mux)
+		h, _ := mux.Handler(r[0])
+		h.(interface {
+			ServeTogether([]http.ResponseWriter, []*http.Request)
+		}).ServeTogether(w, r)
+	}
+	alone := func(w []http.ResponseWriter, r []*http.Request, s *server) {
+		mux := http.NewServeMux()
+		s.api.Register(mux)
+		for i := range r {
+			mux.ServeHTTP(w[i], r[i])
+		}
+	}
+	bodies := []string{
+		`{"queue":"q","name":"n","data":{"a":1},"id":"one"}`,
+		`{"queue":"q","name":"n","data":{"a":1},"id":"one"}`,
+		`{"queue":"q","name":"n","delay":"1h","id":"two"}`,
+		`{"queue":"","name":"n"}`,
+		`{"queue":`,
+		`{"queue":"q","name":"n","id":"three","dedup":{"key":"k"}}`,
+		`{"queue":"q","name":"n","id":"four","dedup":{"key":"k"}}`,
+		`{"queue":"q","name":"n","data":1}`, // with a key
+		`{"queue":"q","name":"n","data":1}`, // with the same
+		`{"queue":"q","name":"n","id":"five"}`,
+	}
+	answers := map[bool][]string{}
+	for _, both := range []bool{false, true} {
+		s := start(t, nil)
+		var ws []http.ResponseWriter
+		var rs []*http.Request
+		for _, body := range bodies {
+			r := httptest.NewRequest("POST", "http://localhost/api/jobs", strings.NewReader(body))
+			if strings.Contains(body, `"data":1`) {
+				r.Header.Set("Idempotency-Key", "k")
+			}
+			ws, rs = append(ws, httptest.NewRecorder()), append(rs, r)
+		}
+		if both {
+			together(ws, rs, s)
+		} else {
+			alone(ws, rs, s)
+		}
+		for _, w := range ws {
+			rec := w.(*httptest.ResponseRecorder)
+			answers[both] = append(answers[both], http.StatusText(rec.Code)+" "+rec.Header().Get("Location")+" "+rec.Body.String())
+		}
+		if both && answers[both][7] != answers[both][8] {
+			t.Errorf("one key, two answers: %s, %s", answers[both][7], answers[both][8])
+		}
+		q, err := s.Client.Queue(t.Context(), "q")
+		if err != nil || q.Waiting+q.Delayed != 5 {
+			t.Errorf("there are %+v, %v; want 5 jobs", q, err)
+		}
+	}
+	for i := range bodies {
+		if i != 7 && i != 8 && answers[false][i] != answers[true][i] { // those have new ids
+			t.Errorf("%s\nalone    %s\ntogether %s", bodies[i], answers[false][i], answers[true][i])
+		}
+	}
+}

@@ -106,6 +106,10 @@ func (c *combiner[T, A]) fly() {
 func (c *combiner[T, A]) next() (load []*combined[T, A]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.flights > 1 && c.count < c.carried {
+		c.flights-- // what waits goes when the other flight has landed, or is as much as that carries
+		return nil
+	}
 	n, bytes := 0, 0
 	for len(c.waiting) > 0 {
 		p := c.waiting[0]

@@ -20,10 +20,9 @@ try {
   const keep = async (name) => pictures && (await page.waitForTimeout(600), page.screenshot({ path: `${pictures}${name}.png` }));
   const node = (id) => page.locator(`.react-flow__node[data-id="${id}"]`);
   const leave = async (field, text) => {
-    await field.click();
-    await page.keyboard.press("ControlOrMeta+A");
-    await page.keyboard.type(text, { delay: 15 });
-    await page.keyboard.press("Tab");
+    await field.fill(text);
+    await page.waitForTimeout(15 * text.length); // as long as it takes to type it
+    await field.press("Tab");
   };
   const gets = page.locator(".inspector").getByLabel("What it gets");
 
@@ -48,7 +47,9 @@ try {
   await node("inbox").waitFor();
   await leave(gets, '{"user": "${input.user}", "title": "Your photo is ready", "url": "${steps.image.output.url}"}');
   say("whoever sent it is told, where it is known who that is");
-  await eventually("it can be published", () => page.getByRole("button", { name: "Publish" }).isEnabled());
+  await eventually("it can be published", () => page.getByRole("button", { name: "Publish" }).isEnabled()).catch(async (e) => {
+    throw new Error(`${e.message}: ${await page.locator(".problems, .toasts").allInnerTexts()}`);
+  });
   await keep("designer-light");
   await page.getByRole("button", { name: "Dry run" }).click();
   await page.getByLabel("Input", { exact: true }).fill(JSON.stringify({ source, user: "ada" }));

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +15,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
+
+// counting is a target of pushes that counts them.
+type counting struct{ n atomic.Int64 }
+
+func (c *counting) ServeHTTP(http.ResponseWriter, *http.Request) { c.n.Add(1) }
+
+func (s *server) tellsThatSQSIsAway() {
+	s.t.Helper()
+	var body string
+	if !eventually(s.t, 20*time.Second, func() bool {
+		_, body, _ = get(s.t.Context(), s.url+"/readyz")
+		return strings.Contains(body, `"name":"jobs over sqs","ok":false,"optional":true`)
+	}) {
+		s.t.Errorf("/readyz does not tell that SQS is away: %s", body)
+	}
+}
 
 // A queue of jobs runs over the SQS of another server. The server with the rows is killed
 // while it works, SQS is killed and comes back, somebody else sends with an SDK; all jobs
@@ -24,21 +40,8 @@ func TestJobsOverSQS(t *testing.T) {
 	cloud := sqsServer(t)
 	c := cloud.sqsClient()
 	url := cloud.makeQueue(c, "work", map[string]string{"VisibilityTimeout": "5"})
-	var mu sync.Mutex
-	ran := map[string]int{}
-	runs := func() (all int) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, times := range ran {
-			all += times
-		}
-		return all
-	}
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		ran[r.Header.Get("webhook-id")]++
-		mu.Unlock()
-	}))
+	ran := &counting{}
+	web := httptest.NewServer(ran)
 	defer web.Close()
 	s := newServer(t, cloud.awsEnv()...)
 	for _, one := range []string{"queues.work.sqs=" + url, "queues.work.lease=5s", "handlers.touch.queue=work", "handlers.touch.url=" + web.URL, "webhooks.private=true"} {
@@ -65,13 +68,7 @@ func TestJobsOverSQS(t *testing.T) {
 		case n / 2:
 			cloud.kill()
 		case 2 * n / 3:
-			var body string
-			if !eventually(t, 20*time.Second, func() bool {
-				_, body, _ = get(t.Context(), s.url+"/readyz")
-				return strings.Contains(body, `"name":"jobs over sqs","ok":false,"optional":true`)
-			}) {
-				t.Errorf("/readyz does not tell that SQS is away: %s", body)
-			}
+			s.tellsThatSQSIsAway()
 			cloud.start()
 		}
 	}
@@ -84,7 +81,7 @@ func TestJobsOverSQS(t *testing.T) {
 	if !eventually(t, 90*time.Second, func() bool { return completed() == n+1 }) {
 		t.Fatalf("%d of %d jobs are completed", completed(), n+1)
 	}
-	before := runs()
+	before := ran.n.Load()
 	s.kill()
 	s.start()
 	left := func() string { // but for what the killed one held, which goes when its lease ends
@@ -97,7 +94,7 @@ func TestJobsOverSQS(t *testing.T) {
 	if !eventually(t, 60*time.Second, func() bool { return left() == "0" }) {
 		t.Errorf("%s notices are left", left())
 	}
-	if after := runs(); after != before {
+	if after := ran.n.Load(); after != before {
 		t.Errorf("%d jobs that were completed ran again", after-before)
 	}
 	t.Logf("%d jobs, %d runs", n+1, before)

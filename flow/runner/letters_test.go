@@ -86,6 +86,7 @@ func TestOneFailureIsMendedOnce(t *testing.T) {
 					if broken {
 						return nil, forebay.Permanent(errNo)
 					}
+					<-time.After(time.Second) // it is under way when the run's is replayed
 					return nil, nil
 				})
 				s.alerts = "alerts" // that nobody works

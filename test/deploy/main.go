@@ -1,6 +1,6 @@
 // Command deploy is the user in the test of deployments (run.sh): it sends events at a steady rate to a URL and remembers what was acknowledged.
 // It promises that each event has an id of its own and is sent once; a request that is not
-// answered with 202 and an accepted event counts as failed, for whatever reason, and is not
+// answered with 202 and the id of the event counts as failed, for whatever reason, and is not
 // tried again: a user of the service would have seen it. It refuses to judge what became of
 // the events: it writes the ids of those that were acknowledged to a file.
 package main
@@ -100,7 +100,7 @@ func (l *load) post(body string) error {
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != http.StatusAccepted || !strings.Contains(string(text), `"accepted"`)) {
+	if err == nil && (resp.StatusCode != http.StatusAccepted || !strings.Contains(string(text), `"messageId"`)) {
 		err = fmt.Errorf("%s: %s", resp.Status, text)
 	}
 	return err

@@ -105,6 +105,7 @@ async function updates(s, chrome) {
       await sleep(Math.max(0, next - performance.now()));
     }
   })();
+  teller.catch(() => (on = false)); // told below, or by what ended it all
   await sleep(3000);
   const [heapBefore, toldBefore] = [await heap(), told];
   const began = performance.now();

@@ -146,7 +146,8 @@ func (o *exhume) follow(t *tx, m *encoded) error {
 }
 
 // again sends a dead letter again. A time that has passed meanwhile does not end it
-// at once.
+// at once, and it waits for none: what it was sent for may still be to come, if the
+// job was changed to be due sooner.
 func (t *tx) again(q *queue, msg *forebay.Message) error {
 	sent := *msg
 	if o := msg.Job; o != nil {
@@ -159,7 +160,7 @@ func (t *tx) again(q *queue, msg *forebay.Message) error {
 		sent.Job = &fresh
 	}
 	m := encode(&sent, unix(t.now), nil)
-	m.again = true
+	m.again, m.due = true, 0
 	if err := t.inherit(&m); err != nil {
 		return err
 	}
@@ -178,9 +179,6 @@ func (t *tx) exhumed(q *queue, msg *forebay.Message, end *deadEnd) {
 		n.typ, n.text = evReplayed, "as job "+end.next.name
 	case end.again:
 		n.typ, n.state = evReplayed, stWaiting
-		if due := instant(msg.NotBefore); due > t.now {
-			n.state, n.due = stDelayed, due
-		}
 	}
 	t.record(&n)
 }

@@ -107,6 +107,47 @@ func TestChangeJobs(t *testing.T) {
 	})
 }
 
+// A job that was changed to be due sooner may die before the time it was sent for.
+// Its replay does not wait for that time.
+func TestReplayOfAPromotedJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "forebay.db")
+		e := open(t, sqlite.Config{Path: path})
+		all := jobs(2, "p")
+		all[0].NotBefore, all[1].NotBefore = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
+		all[1].Group = "g"
+		send(t, e, all...)
+		for _, m := range all {
+			mustChange(t, e, engine.JobChange{ID: m.ID, Due: new(time.Time)})
+		}
+		settle(t, e, forebay.Dead, receive(t, e, 10)...)
+		for _, m := range all {
+			if errs, err := e.Replay(context.Background(), []int64{jobOf(t, e, m.ID).DeadSeq}); err != nil || errs[0] != nil {
+				t.Fatal(err, errs)
+			}
+		}
+		for range 2 {
+			stats, err := e.Stats(context.Background(), "q")
+			if s := stats[0]; err != nil || s.Waiting != 2 || s.Delayed != 0 || s.Dead != 0 {
+				t.Errorf("%+v, %v", s, err)
+			}
+			e = reopen(t, e, path)
+		}
+		page, err := e.History(context.Background(), engine.HistoryQuery{Types: []forebay.HistoryType{forebay.HistoryReplayed}})
+		if err != nil || len(page.Events) != 2 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		for _, ev := range page.Events {
+			if ev.State != forebay.StateWaiting || !ev.Due.IsZero() {
+				t.Errorf("replayed: %+v", ev)
+			}
+		}
+		if got := ids(receive(t, e, 10)); len(got) != 2 {
+			t.Errorf("handed out %v", got)
+		}
+	})
+}
+
 // The order of a group outlasts what is changed of its jobs.
 func TestChangeKeepsGroupOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

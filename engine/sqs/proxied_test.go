@@ -61,7 +61,6 @@ func tamperingOnTheWire(t *testing.T, seed uint64, fifo bool) {
 	for range cap(finished) {
 		<-finished
 	}
-	t.Logf("%d messages, worked %d times in %v; %+v; %v", len(c.done), c.work, time.Since(c.begin).Round(time.Millisecond), e.Counters(), p.lies.did)
 	if len(c.done) != wireGroups*wireEach {
 		t.Errorf("%d of %d messages were worked", len(c.done), wireGroups*wireEach)
 	}
@@ -69,7 +68,8 @@ func tamperingOnTheWire(t *testing.T, seed uint64, fifo bool) {
 		t.Error(err)
 	}
 	ep.front.Close()
-	p.close()
+	p.close() // nothing counts any more
+	t.Logf("%d messages, worked %d times in %v; %+v; %v", len(c.done), c.work, time.Since(c.begin).Round(time.Millisecond), e.Counters(), p.lies.did)
 	for _, f := range wireFaults() {
 		if p.lies.did[f] == 0 {
 			t.Errorf("nothing was spoiled by %q", f)

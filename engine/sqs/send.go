@@ -86,12 +86,12 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 
 func (e *Engine) send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {
 	s := &sending{ctx: ctx, results: make([]forebay.SendResult, len(msgs)), failed: make(map[string]error), done: make(chan struct{})}
-	byQueue := make(map[*queue][]*sendItem)
+	byQueue, lost := make(map[*queue][]*sendItem), make(unfound)
 	s.left.Store(1) // until all are counted
 	now := time.Now()
 	for i := range msgs {
 		s.results[i].ID = msgs[i].ID
-		q, it, err := e.prepare(ctx, &msgs[i], now)
+		q, it, err := e.prepare(ctx, &msgs[i], now, lost)
 		if err != nil {
 			s.results[i].Err = err
 			continue
@@ -114,13 +114,21 @@ func (e *Engine) send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 	}
 }
 
+// unfound are the queues that a call could not find or make, and why. It does not try
+// again: a later message of a group would go, and overtake those that were refused.
+type unfound map[string]error
+
 // prepare checks and encodes a message.
-func (e *Engine) prepare(ctx context.Context, m *forebay.Message, now time.Time) (*queue, *sendItem, error) {
+func (e *Engine) prepare(ctx context.Context, m *forebay.Message, now time.Time, lost unfound) (*queue, *sendItem, error) {
 	if err := engine.CheckMessage(m, now); err != nil {
+		return nil, nil, err
+	}
+	if err := lost[m.Queue]; err != nil {
 		return nil, nil, err
 	}
 	q, err := e.find(ctx, m.Queue)
 	if err != nil {
+		lost[m.Queue] = err
 		return nil, nil, err
 	}
 	entry, size, err := q.encode(m, now)

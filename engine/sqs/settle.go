@@ -83,13 +83,13 @@ func (s *settling) claim() {
 func (s *settling) follow() {
 	var msgs []forebay.Message
 	var of []int
-	now := time.Now()
+	now, lost := time.Now(), make(unfound)
 	for i, one := range s.ss {
 		if s.claimed[i] == nil || len(one.Next) == 0 {
 			continue
 		}
 		for j := range one.Next {
-			if _, _, err := s.e.prepare(s.ctx, &one.Next[j], now); err != nil {
+			if _, _, err := s.e.prepare(s.ctx, &one.Next[j], now, lost); err != nil {
 				s.refuse(i, err)
 				break
 			}

@@ -87,7 +87,9 @@ func cancelTold(v *env) {
 	v.endAs(ds[0], forebay.Cancelled)
 	v.codes(v.extend(v.lease(), ds[0].Receipt), forebay.CodeLeaseLost)
 	v.codes(v.progress(saying(ds[0], "late", 50)), forebay.CodeLeaseLost)
-	v.ack(ds[1])
+	v.cancelled(forebay.StateActive, "b")
+	v.codes(v.extend(0, ds[1].Receipt, ds[1].Receipt), forebay.CodeCancelled, forebay.CodeLeaseLost) // so is who gives it up
+	v.is(forebay.StateCancelled, "b")
 }
 
 func cancelLeaseEnds(v *env) {

@@ -11,13 +11,14 @@ for i = 1, num() do
   local q, id, token = queue(arg()), arg(), arg()
   if not holds(q, id, token) then
     out[i] = 0
-  elseif lease == 0 then
-    lapse(q, id)
-    out[i] = 1
   else
-    lock(q, id, token, lease, 1 + i % 4095)
-    call('SREM', q.p .. 'stalled', id)
-    out[i] = call('HEXISTS', q.p .. id, 'fbc') == 1 and 2 or 1
+    out[i] = call('HEXISTS', q.p .. id, 'fbc') == 1 and 2 or 1 -- before a lapse, which ends such a job
+    if lease == 0 then
+      lapse(q, id)
+    else
+      lock(q, id, token, lease, 1 + i % 4095)
+      call('SREM', q.p .. 'stalled', id)
+    end
   end
 end
 return { out, done(), counts(), int(NOW) }

@@ -33,7 +33,7 @@ local function opens(key, r)
 end
 local function spend(key, r)
   local full = math.max(tonumber(call('GET', key) or 0), NOW) + r.per / r.count
-  call('SET', key, string.format('%.6f', full), 'PX', int(math.ceil(full - NOW) + 1000))
+  call('SET', key, string.format('%.6f', full), 'PX', lives(full - NOW + 1000))
 end
 
 local bull = call('HMGET', q.p .. 'meta', 'max', 'duration')
@@ -168,7 +168,7 @@ end
 
 -- whole: nothing but the list is to be looked at, so many are taken from it at once.
 local whole = not lanes and not q.most and not rate and not limited
-local leases, leaseText = {}, int(math.max(lease, 1))
+local leases, leaseText = {}, lives(lease)
 
 local function lease_(id, j, n, t)
   local key = q.p .. id

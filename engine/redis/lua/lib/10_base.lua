@@ -44,6 +44,11 @@ local function int(n)
   return s
 end
 
+-- lives is how long a key is to live that the server drops by its own clock. Where NOW is
+-- of another clock, which may stand still meanwhile, it is dropped ten minutes later:
+-- nobody but BullMQ goes by its end.
+local function lives(ms) return int(math.ceil(math.max(ms, 1)) + (ARGV[2] == '0' and 0 or 600000)) end
+
 -- inParts gives a command many arguments, as many at once as fit on Lua's stack.
 local function inParts(command, key, args)
   for from = 1, #args, 2000 do call(command, key, unpack(args, from, math.min(from + 1999, #args))) end

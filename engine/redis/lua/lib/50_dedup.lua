@@ -30,7 +30,7 @@ end
 local function fade(key, id)
   local r = record(key)
   if not r or (r.id ~= '' and r.id ~= id) then return end
-  if r.til > NOW then call('PEXPIRE', key, int(r.til - NOW)) else call('DEL', key) end
+  if r.til > NOW then call('PEXPIRE', key, lives(r.til - NOW)) else call('DEL', key) end
 end
 
 -- keyFades gives the dedup record of a job its end.

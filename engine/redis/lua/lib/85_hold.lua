@@ -9,7 +9,7 @@ end
 -- lock gives a lease. n, from 1, orders those of one call: the last ms of the lease has
 -- them as its parts, so that it ends with its last whole ms for all of them.
 local function lock(q, id, token, lease, n)
-  call('SET', q.p .. id .. ':lock', token, 'PX', int(math.max(lease, 1)))
+  call('SET', q.p .. id .. ':lock', token, 'PX', lives(lease))
   call('ZADD', q.f .. 'l', NOW + lease - 1 + n / 4096, id)
 end
 

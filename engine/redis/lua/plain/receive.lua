@@ -32,7 +32,7 @@ end
 
 local out, ends = {}, NOW + lease
 if #found > 0 then
-  local active, leases, text, jobs = {}, {}, int(math.max(lease, 1)), {}
+  local active, leases, text, jobs = {}, {}, lives(lease), {}
   local last, zeros = int(ends - 1) .. '.', { '00', '0', '' }
   for n, f in ipairs(found) do
     local number, id, name = int(n), ids[#ids + 1 - n], f[1]

@@ -88,7 +88,7 @@ export function Ticks({ name, all, chosen, disabled, set }: { name: string; all:
   return (
     <fieldset>
       <legend>{name}</legend>
-      <div class="ticks">
+      <div class="picks">
         {all.map((id) => (
           <label key={id} class="tick">
             <input type="checkbox" checked={chosen.includes(id)} disabled={!chosen.includes(id) && disabled?.(id)} onChange={(e) => set(e.currentTarget.checked ? [...chosen, id] : chosen.filter((c) => c !== id))} /> {id}

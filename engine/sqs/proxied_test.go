@@ -52,7 +52,7 @@ func tamperingOnTheWire(t *testing.T, seed uint64, fifo bool) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), wireMost)
 	defer cancel()
-	c := &wireCrowd{crowd: crowd{T: t, e: e, fifo: fifo, begin: time.Now(), last: make(map[string]int), done: make(map[string]bool)}, ctx: ctx, ep: ep}
+	c := &wireCrowd{crowd: crowd{T: t, e: e, fifo: fifo, begin: time.Now(), last: make(map[string]int), done: make(map[string]bool), until: make(map[string]time.Time)}, ctx: ctx, ep: ep}
 	finished := make(chan struct{}, 2*wireGroups)
 	for g := range wireGroups {
 		go func() { c.produce(fmt.Sprint("g", g)); finished <- struct{}{} }()

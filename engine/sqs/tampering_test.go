@@ -48,6 +48,7 @@ type crowd struct {
 	last  map[string]int  // worked, by group: the highest number
 	done  map[string]bool // worked, by id
 	work  int
+	until map[string]time.Time // worked, by id: when its lease ends; nil: no lease ends before its settlement
 }
 
 func tampering(t *testing.T, seed uint64, fifo bool) {
@@ -160,16 +161,22 @@ func (c *crowd) handle(rng *rand.Rand, ds []forebay.Delivery) []forebay.Settleme
 		switch {
 		case slices.Contains(stopped, d.Group):
 			s.Verdict = forebay.Release
+		case c.until != nil && !time.Now().Before(d.LeaseUntil): // this goroutine had to wait; somebody else may have it
+			s.Verdict = forebay.Release
+			stopped = append(stopped, d.Group)
 		case rng.IntN(10) == 0:
 			s.Verdict, s.After = forebay.Retry, time.Duration(rng.IntN(5))*time.Second
 			stopped = append(stopped, d.Group)
 		default:
 			c.work++
-			if c.fifo && n != c.last[d.Group] && n != c.last[d.Group]+1 {
+			if c.fifo && !c.inOrder(&d, n) {
 				c.Errorf("%q came after number %d of its group", d.ID, c.last[d.Group])
 			}
 			c.last[d.Group] = max(n, c.last[d.Group])
 			c.done[d.ID] = true
+			if c.until != nil {
+				c.until[d.ID] = d.LeaseUntil
+			}
 		}
 		if !c.fifo {
 			stopped = nil
@@ -177,4 +184,12 @@ func (c *crowd) handle(rng *rand.Rand, ds []forebay.Delivery) []forebay.Settleme
 		ss = append(ss, s)
 	}
 	return ss
+}
+
+// inOrder tells whether message n of a group may be worked now. One that was worked may
+// come again, and those after it too, once its lease has ended without its ack.
+func (c *crowd) inOrder(d *forebay.Delivery, n int) bool {
+	last := c.last[d.Group]
+	until, worked := c.until[d.ID]
+	return n == last || n == last+1 || n < last && worked && !time.Now().Before(until)
 }

@@ -33,15 +33,19 @@ func (n *adder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// ServeTogether does for each request what ServeHTTP does, but sends all jobs at once
-// that have no Idempotency-Key. An error of that is an error of each of them.
+// Alone is for the front: an Idempotency-Key is looked up and kept, which would make
+// others wait.
+func (*adder) Alone(r *http.Request) bool { return len(r.Header.Values(idempotencyKey)) > 0 }
+
+// ServeTogether does for each request what ServeHTTP does, but sends all jobs at once.
+// An error of that is an error of each of them.
 func (n *adder) ServeTogether(ws []http.ResponseWriter, rs []*http.Request) {
 	jobs, msgs := make([]newOne, 0, len(rs)), make([]forebay.Message, 0, len(rs))
 	for i, r := range rs {
 		if r = n.admit(ws[i], r); r == nil {
 			continue
 		}
-		if len(r.Header.Values(idempotencyKey)) > 0 {
+		if n.Alone(r) {
 			n.once.ServeHTTP(ws[i], r)
 			continue
 		}

@@ -40,6 +40,8 @@ func (l *leavingTogether) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.next.ServeHTTP(w, r)
 }
 
+func (l *leavingTogether) Alone(r *http.Request) bool { return l.next.Alone(r) }
+
 func (l *leavingTogether) ServeTogether(ws []http.ResponseWriter, rs []*http.Request) {
 	for _, w := range ws {
 		l.leaving.tell(w)

@@ -92,9 +92,15 @@ func (c *conn) rest() bool {
 	return err == nil
 }
 
+// fits tells whether the request that was found is one for the crowd.
+func (c *conn) fits() bool {
+	h, ok := c.heads.handler.(Together)
+	return ok && !h.Alone(c.heads.request)
+}
+
 // joined tells whether the connection has joined the crowd.
 func (c *conn) joined() bool {
-	if _, ok := c.heads.handler.(Together); !ok || c.from < c.to {
+	if !c.fits() || c.from < c.to {
 		c.row = 0
 		return false
 	}

@@ -88,8 +88,12 @@ func (c *crowd) join(one *conn) bool {
 		return false
 	}
 	ev := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET, Fd: p.seat, Pad: p.turn}
-	if err := c.control(p, unix.EPOLL_CTL_ADD, &ev); err != nil { // others have it from here on, if there is none
+	if err := c.control(p, unix.EPOLL_CTL_ADD, &ev); err != nil {
 		c.rise(one)
+		return false
+	}
+	if !p.yield() { // it has sent more, or all is to end
+		c.leave(one)
 		return false
 	}
 	return true
@@ -110,6 +114,7 @@ func (c *crowd) sit(one *conn, p *place) bool {
 	}
 	s := &c.seats[p.seat]
 	s.conn, p.turn, one.place = one, s.turn, p
+	p.state.Store(busy)
 	for c.workers < usual() {
 		c.hire()
 	}

@@ -50,8 +50,13 @@ func (g *group) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s", body)
 }
 
+func (g *group) Alone(r *http.Request) bool { return r.Header.Get("Alone") != "" }
+
 func (g *group) ServeTogether(ws []http.ResponseWriter, rs []*http.Request) {
 	for i, r := range rs {
+		if g.Alone(r) {
+			panic("it was to be alone")
+		}
 		g.ServeHTTP(ws[i], r)
 	}
 	g.together.Add(int64(len(rs)))
@@ -141,6 +146,7 @@ func TestTheCrowdAnswersAsNetHTTPAloneDoes(t *testing.T) {
 		"a handler panics": {post("1") + post("panic"), post("2")},
 		"large answers":    {post("large 1") + post("large 2"), post("3")},
 		"nothing":          {},
+		"one alone":        {post("1") + post("2", "Alone: yes") + post("3"), post("4", "Alone: yes"), post("5")},
 		"half a request":   {post("1"), post("22222")[:20]},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -40,9 +40,11 @@ import (
 
 // Together is a handler that may get several requests at a time, of as many
 // connections, and can do with one piece of work what they have in common. They are
-// answered when it has returned.
+// answered when it has returned. Alone tells by its head of a request that would keep
+// others waiting; its connection has a goroutine.
 type Together interface {
 	http.Handler
+	Alone(r *http.Request) bool
 	ServeTogether(ws []http.ResponseWriter, rs []*http.Request)
 }
 

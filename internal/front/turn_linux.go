@@ -69,12 +69,10 @@ func (t *turn) serve() {
 // pick looks for a request of a connection.
 func (t *turn) pick(one *conn) {
 	what, head := one.look()
-	if what == whole {
-		if _, ok := one.heads.handler.(Together); ok {
-			one.begin(head)
-			t.asked = append(t.asked, one)
-			return
-		}
+	if what == whole && one.fits() {
+		one.begin(head)
+		t.asked = append(t.asked, one)
+		return
 	}
 	switch {
 	case what == nothing:

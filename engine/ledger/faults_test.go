@@ -65,6 +65,7 @@ func TestRemoteIsAway(t *testing.T) {
 			s.Errorf("away: %v", away)
 		}
 		s.settle(forebay.Ack, 0, s.want(20*time.Second, "a")...)
+		synctest.Wait() // who sent the notice may hear of it after who received it
 		if away := s.e.Away(); len(away) != 0 {
 			s.Errorf("still away: %v", away)
 		}

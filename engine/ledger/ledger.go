@@ -18,7 +18,8 @@
 //     and wait; Run gives notice again, later and later.
 //   - At most Window notices of a queue are on their way, however many jobs wait.
 //   - What somebody else sends to the remote queue becomes a job, which is in the ledger
-//     before its message goes. Sent once, it is one job: told by its id.
+//     before its message goes. Sent once, it is one job: told by its id. What cannot be a
+//     job is a dead letter of the remote engine, or of the ledger where that keeps none.
 //   - While a job is worked its notice is in flight there, so that what the remote queue
 //     shows is what there is to do, up to Window.
 //

@@ -83,5 +83,5 @@ func (e *Engine) begin(ctx context.Context, q *queue, r engine.Receive, notices 
 	q.begun(int64(len(notices)))
 	e.later(chore{receipts: notices[len(ds):]})
 	q.ring() // what came meanwhile was counted against these notices, and may need its own
-	return ds, err
+	return e.fit(ctx, ds), err
 }

@@ -83,12 +83,17 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
+// causeCode is that of what cannot be a job.
+const causeCode = "ledger"
+
 // chore is something to tell the remote engine that nobody waits for.
 type chore struct {
 	receipts []forebay.Receipt // of notices
 	lease    time.Duration     // to extend them; 0: to end them
 	verdict  forebay.Verdict   // 0: Ack
-	cause    error             // of Dead
+	cause    error             // of Dead, and these: which message it is, and whose
+	q        *queue
+	unfit    *forebay.Message
 }
 
 // later leaves a chore to Run. It never blocks: a chore that is lost lets a notice come
@@ -154,10 +159,13 @@ func (e *Engine) tell(ctx context.Context, c chore) {
 		case forebay.Release:
 			ss[i].Verdict, ss[i].After = forebay.Release, adoptAgain
 		case forebay.Dead:
-			ss[i].Verdict, ss[i].Cause = forebay.Dead, forebay.Cause{Code: "ledger", Message: c.cause.Error(), At: time.Now()}
+			ss[i].Verdict, ss[i].Cause = forebay.Dead, forebay.Cause{Code: causeCode, Message: c.cause.Error(), At: time.Now()}
 		}
 	}
-	_, err := e.remote.Settle(ctx, ss)
+	errs, err := e.remote.Settle(ctx, ss)
+	if err == nil && c.verdict == forebay.Dead {
+		err = e.bury(ctx, c, errs)
+	}
 	e.untold(err)
 }
 

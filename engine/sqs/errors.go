@@ -70,9 +70,20 @@ func fail(op string, err error) error {
 	case strings.Contains(err.Error(), "get credentials") || strings.Contains(err.Error(), "static credentials are empty"):
 		code = forebay.CodeUnauthorized
 	}
-	out := forebay.Errorf(code, "sqs: "+op, "%w", err)
-	out.Hint = hints[code]
-	return out
+	return told(code, forebay.Errorf(code, "sqs: "+op, "%w", err))
+}
+
+// errDenied marks what SQS refuses to whoever this process is there.
+var errDenied = errors.New("SQS refuses the credentials of this server")
+
+// told finishes an error for callers. That SQS refuses this server is no word on who
+// calls it: to callers SQS is unavailable, and the hint is for the operator.
+func told(code forebay.Code, err *forebay.Error) error {
+	err.Hint = hints[code]
+	if code == forebay.CodeUnauthorized {
+		err.Code, err.Err = forebay.CodeUnavailable, errors.Join(errDenied, err.Err)
+	}
+	return err
 }
 
 // answered tells whether an error is an answer of SQS, and not the lack of one.
@@ -126,15 +137,13 @@ func refused(op string, f types.BatchResultErrorEntry) error {
 	if code == forebay.CodeUnavailable && f.SenderFault {
 		code = forebay.CodeInvalid
 	}
-	err := forebay.Errorf(code, "sqs: "+op, "%s: %s", name, deref(f.Message))
-	err.Hint = hints[code]
-	return err
+	return told(code, forebay.Errorf(code, "sqs: "+op, "%s: %s", name, deref(f.Message)))
 }
 
 // passing tells whether the same call may work later.
 func passing(err error) bool {
 	switch forebay.CodeOf(err) {
-	case forebay.CodeUnavailable, forebay.CodeLimited, forebay.CodeUnauthorized:
+	case forebay.CodeUnavailable, forebay.CodeLimited:
 		return true
 	}
 	return errors.Is(err, context.DeadlineExceeded)

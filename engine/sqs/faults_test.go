@@ -1,7 +1,9 @@
 package sqs_test
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,9 +144,10 @@ func TestLeaseIsWholeAfterALongPoll(t *testing.T) {
 	})
 }
 
+// SQS that refuses this server says nothing of who calls it, so it is unavailable to them.
 func TestErrorsAreToldByCode(t *testing.T) {
 	for f, want := range map[fault]forebay.Code{
-		throttle: forebay.CodeLimited, over: forebay.CodeLimited, denied: forebay.CodeUnauthorized,
+		throttle: forebay.CodeLimited, over: forebay.CodeLimited, denied: forebay.CodeUnavailable,
 		breaks: forebay.CodeUnavailable, resets: forebay.CodeUnavailable,
 	} {
 		t.Run(string(f), func(t *testing.T) {
@@ -155,8 +158,13 @@ func TestErrorsAreToldByCode(t *testing.T) {
 				if err != nil || forebay.CodeOf(res[0].Err) != want {
 					t.Errorf("send gave %v, %v; want code %s", res, err, want)
 				}
-				if _, err := s.Receive(s.Context(), engine.Receive{Queue: "q", Max: 1}); forebay.CodeOf(err) != want {
+				_, err = s.Receive(s.Context(), engine.Receive{Queue: "q", Max: 1})
+				if forebay.CodeOf(err) != want {
 					t.Errorf("receive gave %v; want code %s", err, want)
+				}
+				var told *forebay.Error
+				if f == denied && (!errors.As(err, &told) || !strings.Contains(told.Hint, "rights on the queue")) {
+					t.Errorf("receive gave %v, which does not say what an operator is to look at", err)
 				}
 				if err := s.Check(s.Context()); forebay.CodeOf(err) != want {
 					t.Errorf("check gave %v; want code %s", err, want)

@@ -2,10 +2,9 @@ package sqs
 
 import (
 	"crypto/rand"
+	"errors"
 	"sync"
 	"time"
-
-	"github.com/forebayhq/forebay"
 )
 
 // polls is how one queue is polled.
@@ -83,7 +82,7 @@ func (p *polls) failed(err error) (wait time.Duration, isFirst bool) {
 	defer p.mu.Unlock()
 	p.failures++
 	p.width = 1
-	if forebay.CodeOf(err) == forebay.CodeUnauthorized {
+	if errors.Is(err, errDenied) {
 		return backoff(p.failures, 2*time.Second, time.Minute), p.failures == 1
 	}
 	return backoff(p.failures, 200*time.Millisecond, 30*time.Second), p.failures == 1

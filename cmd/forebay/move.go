@@ -126,7 +126,14 @@ func (c *moveCmd) say(w io.Writer, done move.Result) {
 			states = append(states, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	fmt.Fprintf(w, "%d jobs (%s) %s\n", all, strings.Join(states, ", "), verb)
+	how := ""
+	if all > 0 {
+		how = "(" + strings.Join(states, ", ") + ") "
+	}
+	fmt.Fprintf(w, "%d jobs %s%s\n", all, how, verb)
+	if done.Moved > 0 {
+		fmt.Fprintf(w, "%d more were moved before, and stay as they are there\n", done.Moved)
+	}
 	if !c.DryRun {
 		fmt.Fprintf(w, "%d documents and the limits of %d queues too; what waited in the data folder is cancelled there\n", done.Documents, done.Queues)
 	}

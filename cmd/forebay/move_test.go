@@ -30,6 +30,7 @@ func TestMove(t *testing.T) {
 	p.wait(t)
 	move(exitDone, "1 jobs (1 delayed) would be moved", "redis", "--dry-run")
 	move(exitDone, "1 jobs (1 delayed) were moved and compared", "redis")
+	move(exitDone, "0 jobs were moved and compared\n1 more were moved before", "redis")
 
 	again := start(t, dir, "--set", "redis.url="+redis)
 	if j, err := jobAt(again.url, "later"); err != nil || !strings.Contains(j, `"delayed"`) || !strings.Contains(j, `"kept"`) {

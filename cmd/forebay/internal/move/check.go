@@ -15,35 +15,51 @@ import (
 // nothing has changed in the source.
 func (m *mover) check(ctx context.Context) error {
 	for i, e := range m.all {
+		if e.moved {
+			continue // lookAtMoved has
+		}
 		want, err := m.From.Job(ctx, e.id)
 		if err != nil {
 			return fmt.Errorf("job %s: %w", e.id, err)
 		}
 		got, err := m.To.Job(ctx, e.id)
 		if err != nil {
-			return differs(e.id, "it is not in the target: %w", err)
+			return m.differs(e.id, "it is not in the target: %w", err)
 		}
 		if what := difference(&want, &got); what != "" {
-			return differs(e.id, "%s is not what it was", what)
+			return m.differs(e.id, "%s is not what it was", what)
 		}
 		m.done.Checked++
 		if i%batch == 0 || i == len(m.all)-1 {
 			m.tell("compared", i+1, len(m.all))
 		}
 	}
+	if m.done.Moved > 0 {
+		return nil // documents has compared them
+	}
+	return m.checkDocuments(ctx)
+}
+
+func (m *mover) checkDocuments(ctx context.Context) error {
 	return m.eachDocument(ctx, func(d engine.Document) error {
 		got, err := m.To.Document(ctx, d.Collection, d.Key)
-		if err != nil || !bytes.Equal(got.Value, d.Value) {
-			return differs(d.Key, "this document of %s is not what it was, %w", d.Collection, err)
+		if err != nil {
+			return m.differs(d.Key, "this document of %s cannot be read in the target: %w", d.Collection, err)
+		}
+		if !bytes.Equal(got.Value, d.Value) {
+			return m.differs(d.Key, "this document of %s is not what it was", d.Collection)
 		}
 		m.done.Checked++
 		return nil
 	})
 }
 
-func differs(id, format string, args ...any) error {
+func (m *mover) differs(id, format string, args ...any) error {
 	e := forebay.Errorf(forebay.CodeConflict, "move", id+": "+format, args...)
 	e.Hint = "nothing has changed in the source; mend the cause, and move again into an empty target"
+	if slices.ContainsFunc(m.all, func(e entry) bool { return e.movedTo != "" }) {
+		e.Hint = "nothing has changed in the source; jobs of it were moved before: name that target as it was named then, or restore the copy that was made before that move"
+	}
 	return e
 }
 

@@ -13,12 +13,13 @@ import (
 // the leases of a move that was cut off.
 const takeWait = 5 * time.Second
 
-// of gives the entries that have ended, or those that wait, in batches of one queue.
+// of gives the entries that have ended, or those that wait, in batches of one queue. What was
+// moved before is neither: a worker of the target may have it.
 func (m *mover) of(ended bool) [][]entry {
 	var all [][]entry
 	open := map[string]int{} // queue → its batch that has room
 	for _, e := range m.all {
-		if e.state.Final() != ended {
+		if e.moved || e.state.Final() != ended {
 			continue
 		}
 		at, ok := open[e.queue]

@@ -57,6 +57,7 @@ type Step struct {
 // Result counts what was moved, or would be.
 type Result struct {
 	Jobs      map[forebay.State]int `json:"jobs"`
+	Moved     int                   `json:"moved"` // jobs that a move before this one has brought there; not among Jobs
 	Documents int                   `json:"documents"`
 	Queues    int                   `json:"queues"`   // whose limits were set
 	Attempts  int                   `json:"attempts"` // jobs that wait and have failed before: they have all their attempts again
@@ -70,6 +71,9 @@ const batch = 500
 type entry struct {
 	id, queue string
 	state     forebay.State
+	finished  time.Time
+	movedTo   string // the target for which it was cancelled here
+	moved     bool   // it is in this target since a move before this one
 }
 
 // mover is one move.
@@ -87,7 +91,7 @@ func Move(ctx context.Context, c Config) (Result, error) {
 	if err != nil || c.DryRun {
 		return m.done, err
 	}
-	for _, step := range []func(context.Context) error{m.lookAtTarget, m.documents, m.ended, m.waiting, m.limits, m.check, m.close} {
+	for _, step := range []func(context.Context) error{m.lookAtTarget, m.lookAtMoved, m.documents, m.ended, m.waiting, m.limits, m.check, m.close} {
 		if err := step(ctx); err != nil {
 			return m.done, err
 		}
@@ -111,6 +115,7 @@ func (m *mover) list(ctx context.Context) error {
 	}
 	// The list begins with the newest that waits, and ends with the first that has ended.
 	slices.Reverse(m.all)
+	m.markMoved()
 	return nil
 }
 
@@ -118,8 +123,7 @@ func (m *mover) add(j *forebay.Job) {
 	if m.Stays(j.Queue) {
 		return
 	}
-	m.all = append(m.all, entry{j.ID, j.Queue, j.State})
-	m.done.Jobs[j.State]++
+	m.all = append(m.all, entry{id: j.ID, queue: j.Queue, state: j.State, finished: j.FinishedAt, movedTo: movedAs(j)})
 	if !j.State.Final() && j.Attempts > 0 {
 		m.done.Attempts++
 	}
@@ -151,8 +155,12 @@ func (m *mover) lookAtTarget(ctx context.Context) error {
 	}
 }
 
-// documents copies schedules, inboxes, flows and what else is kept in small values.
+// documents copies schedules, inboxes, flows and what else is kept in small values. After a
+// move that began to cancel all are there: one that is not was taken away there.
 func (m *mover) documents(ctx context.Context) error {
+	if m.done.Moved > 0 {
+		return m.checkDocuments(ctx)
+	}
 	return m.eachDocument(ctx, func(d engine.Document) error {
 		m.done.Documents++
 		d.Rev = 0
@@ -195,8 +203,12 @@ func (m *mover) eachDocument(ctx context.Context, do func(engine.Document) error
 	return nil
 }
 
-// limits sets pauses and limits last: a queue that is paused hands nothing out.
+// limits sets pauses and limits last: a queue that is paused hands nothing out. After a move
+// that began to cancel they are set, and may have been changed there.
 func (m *mover) limits(ctx context.Context) error {
+	if m.done.Moved > 0 {
+		return nil
+	}
 	stats, err := m.From.Stats(ctx)
 	if err != nil {
 		return err
@@ -223,7 +235,7 @@ func (m *mover) close(ctx context.Context) error {
 		}
 	}
 	for some := range slices.Chunk(ids, engine.MaxCancel) {
-		results, err := m.From.Cancel(ctx, some, "moved to "+m.Name)
+		results, err := m.From.Cancel(ctx, some, movedTo+m.Name)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,8 @@ import (
 )
 
 // Restore puts a copy into a folder that is not there, or empty. ready is called with the
-// folder before it gets its name: what it refuses is not put back.
+// folder before it gets its name: what it refuses is not put back. An empty folder keeps its
+// owner and its mode; one that cannot be replaced, such as a mount point, is filled instead.
 func Restore(ctx context.Context, from, folder string, ready func(dir string) error) (_ *Manifest, err error) {
 	to, err := filepath.Abs(folder)
 	if err != nil {
@@ -25,15 +26,12 @@ func Restore(ctx context.Context, from, folder string, ready func(dir string) er
 	if err := mayRestore(to); err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return nil, err
-	}
-	work, err := os.MkdirTemp(filepath.Dir(to), ".forebay-restore-*")
+	target, err := newTarget(to)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
-	dir := filepath.Join(work, "data")
+	defer func() { err = errors.Join(err, os.RemoveAll(target.work)) }()
+	dir := filepath.Join(target.work, "data")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -53,7 +51,7 @@ func Restore(ctx context.Context, from, folder string, ready func(dir string) er
 	if err := ready(dir); err != nil {
 		return nil, err
 	}
-	return m, place(dir, to)
+	return m, target.place(dir)
 }
 
 func mayRestore(to string) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // Bounds of what adds jobs.
@@ -111,6 +112,15 @@ func (a *API) addJobs(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
+// traceOf is the trace context of a request. One that is malformed, or one of several, is
+// none, as W3C says: it costs no job.
+func traceOf(h http.Header) string {
+	if v := h.Values(traceparent); len(v) == 1 && engine.SoundTrace(v[0]) {
+		return v[0]
+	}
+	return ""
+}
+
 // addAll adds what can be added and says of the rest what is wrong.
 func (a *API) addAll(r *http.Request, items []json.RawMessage) (BulkAdded, error) {
 	now := a.cfg.Now()
@@ -122,7 +132,7 @@ func (a *API) addAll(r *http.Request, items []json.RawMessage) (BulkAdded, error
 		err := decode(raw, &n)
 		var m forebay.Message
 		if err == nil {
-			n.Trace = cmp.Or(n.Trace, r.Header.Get(traceparent))
+			n.Trace = cmp.Or(n.Trace, traceOf(r.Header))
 			m, err = n.message(now)
 		}
 		if err != nil {

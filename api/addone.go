@@ -95,7 +95,7 @@ func (n *adder) read(w http.ResponseWriter, r *http.Request) (j newOne, ok bool)
 	}
 	j = newOne{w: w, now: n.a.cfg.Now()}
 	if err == nil {
-		in.Trace = cmp.Or(in.Trace, r.Header.Get(traceparent))
+		in.Trace = cmp.Or(in.Trace, traceOf(r.Header))
 		j.msg, err = in.message(j.now)
 	}
 	if err != nil {

@@ -72,3 +72,27 @@ func TestJobsTogetherAreAsOneAfterTheOther(t *testing.T) {
 		}
 	}
 }
+
+// A malformed trace context costs no job, as W3C says; one in the body is a mistake.
+func TestAMalformedTraceparentIsIgnored(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for i, bad := range []string{"odd", "00-" + strings.Repeat("0", 32) + "-b7ad6b7169203331-01", "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01"} {
+		id := string(rune('a' + i))
+		header := map[string]string{"Traceparent": bad}
+		if r := s.do(t, "POST", "/api/jobs", `{"queue":"q","name":"n","id":"`+id+`"}`, header); r.status != 202 {
+			t.Errorf("%s: %d %s", bad, r.status, r.body)
+		}
+		if r := s.do(t, "POST", "/api/jobs/bulk", `{"items":[{"queue":"q","name":"n","id":"`+id+`-bulk"}]}`, header); r.status != 200 || !strings.Contains(r.body, `"added":1`) {
+			t.Errorf("%s in bulk: %d %s", bad, r.status, r.body)
+		}
+		for _, one := range []string{id, id + "-bulk"} {
+			if j, err := s.broker.Job(t.Context(), one); err != nil || j.Job.Trace != "" {
+				t.Errorf("%s: %+v %v", one, j, err)
+			}
+		}
+	}
+	if r := s.do(t, "POST", "/api/jobs", `{"queue":"q","name":"n","trace":"odd"}`, nil); r.status != 400 || !strings.Contains(r.body, "trace") {
+		t.Errorf("in the body: %d %s", r.status, r.body)
+	}
+}

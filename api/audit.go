@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/forebayhq/forebay/audit"
 )
@@ -58,13 +59,13 @@ func (a *API) audited(next http.Handler) http.Handler {
 		answered := &watched{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(answered, r)
 		e := audit.Entry{Actor: caller(r.Context()), Via: via(r), Action: pattern, Target: r.URL.Path, Status: answered.status}
-		e.Asked, e.Reason = asked.pick(askedNames)
+		e.Asked, e.Reason = asked.pick(askedNames, a.cfg.Now())
 		for name, values := range r.URL.Query() {
 			if slices.Contains(askedNames, name) {
-				put(&e.Asked, name, values[0])
+				put(&e.Asked, name, toldFilter(values[0], a.cfg.Now()))
 			}
 		}
-		e.Done, _ = answered.pick(doneNames)
+		e.Done, _ = answered.pick(doneNames, a.cfg.Now())
 		if err := a.cfg.Audit.Add(e); err != nil { // the change is made: it is not undone for that
 			a.cfg.Logger.Error("api: a change is missing in the audit log", "action", e.Action, "target", e.Target, "by", e.Actor, "error", err)
 		}
@@ -102,14 +103,18 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// pick takes values by name from the top of a JSON object.
-func (h *head) pick(names []string) (picked map[string]any, reason string) {
+// pick takes values by name from the top of a JSON object; of a filter not what is
+// searched for in payloads.
+func (h *head) pick(names []string, now time.Time) (picked map[string]any, reason string) {
 	var all map[string]json.RawMessage
 	if h.cut || json.Unmarshal(h.Bytes(), &all) != nil {
 		return nil, ""
 	}
 	_ = json.Unmarshal(all["reason"], &reason) // no text: no reason
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name == "q" {
+			all[name] = toldRaw(all[name], now)
+		}
 		if slices.Contains(names, name) {
 			put(&picked, name, short(all[name]))
 		}

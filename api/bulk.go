@@ -76,7 +76,7 @@ func (a *API) bulkRoutes(h huma.API) {
 }
 
 func (a *API) startBulk(ctx context.Context, in BulkAction) (BulkStarted, error) {
-	f, err := a.bulkFilter(in)
+	f, err := a.bulkFilter(ctx, in)
 	if err != nil {
 		return BulkStarted{}, err
 	}
@@ -97,15 +97,15 @@ func (a *API) startBulk(ctx context.Context, in BulkAction) (BulkStarted, error)
 		return BulkStarted{}, err
 	}
 	id := results[0].ID
-	a.cfg.Logger.Info("api: jobs: "+in.Action, "filter", filter.String(f), "job", id, "by", caller(ctx))
+	a.cfg.Logger.Info("api: jobs: "+in.Action, "filter", toldFilter(filter.String(f), a.cfg.Now()), "job", id, "by", caller(ctx))
 	return BulkStarted{JobID: id, StreamURL: jobPath + url.PathEscape(id) + streamSuffix}, nil
 }
 
 // bulkFilter narrows the filter to what the action can be done with, and to the jobs
 // that are there now, so that the action comes to an end.
-func (a *API) bulkFilter(in BulkAction) (engine.JobFilter, error) {
+func (a *API) bulkFilter(ctx context.Context, in BulkAction) (engine.JobFilter, error) {
 	now := a.cfg.Now()
-	f, err := filter.Parse(in.Q, now)
+	f, err := a.jobFilter(ctx, in.Q)
 	if err != nil {
 		return f, err
 	}

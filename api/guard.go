@@ -94,7 +94,8 @@ func (a *API) isToken(secret string) bool {
 func nameOf(key keyring.Key) string { return key.ID + " (" + key.Name + ")" }
 
 // Guard makes the guard of routes that are not the API's own, and may be streams:
-// keys with any of the scopes are let in, and so is whoever shows a ticket.
+// keys with any of the scopes are let in, and to a stream whoever shows a ticket that
+// such a key has asked for.
 func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,6 +106,7 @@ func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 			}
 			careful(w.Header())
 			ctx := a.withSight(context.WithValue(r.Context(), callerKey{}, who), r, shown)
+			ctx = context.WithValue(ctx, letKey{}, a.letting(r))
 			ctx = stream.WithAccess(ctx, stream.Access{Caller: who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
@@ -128,21 +130,27 @@ func careful(h http.Header) {
 // admit says who calls, how to ask again whether he may, and the ticket that he showed, if
 // any; or why he is refused.
 func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, shown *ticket, refused *Problem) {
-	if text := r.URL.Query().Get("ticket"); text != "" && r.Method == http.MethodGet {
-		t, err := a.takeTicket(text, r.URL.Path)
+	if text := r.URL.Query().Get("ticket"); text != "" && lasts(r) {
+		t, err := a.takeTicket(text, r.URL.Path, scopes)
 		if err != nil {
 			return "", nil, nil, problemOf(err)
 		}
-		return t.who, t.again, &t, nil
+		return t.who, func() error { return t.let(scopes) }, &t, nil
 	}
-	again = func() error {
+	let := a.letting(r)
+	who, refused = a.identify(r, scopes)
+	return who, func() error { return let(scopes) }, nil, refused
+}
+
+// letting tells, whenever it is asked, whether who made a request is let in where one of
+// some scopes is needed.
+func (a *API) letting(r *http.Request) func([]keyring.Scope) error {
+	return func(scopes []keyring.Scope) error {
 		if _, refused := a.identify(r, scopes); refused != nil {
 			return refused
 		}
 		return nil
 	}
-	who, refused = a.identify(r, scopes)
-	return who, again, nil, refused
 }
 
 func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {

@@ -266,6 +266,9 @@ func (a *API) historyPage(ctx context.Context, q *historyQuestion) (HistoryList,
 }
 
 func (a *API) messagePage(ctx context.Context, q *historyQuestion) (HistoryList, error) {
+	if err := a.mayAskKey(ctx, q.Key); err != nil {
+		return HistoryList{}, err
+	}
 	s := history.Selection{Queue: q.Queue, Types: q.Kinds, Key: q.Key, ID: q.Job, From: q.from, To: q.to}
 	page, err := history.Read(ctx, a.cfg.Broker, s, q.After, q.Limit)
 	if err != nil {

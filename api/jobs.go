@@ -13,7 +13,6 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/broker"
 	"github.com/forebayhq/forebay/engine"
-	"github.com/forebayhq/forebay/filter"
 	"github.com/forebayhq/forebay/stream"
 )
 
@@ -125,7 +124,7 @@ func (a *API) jobRoutes(h huma.API) {
 }
 
 func (a *API) listJobs(ctx context.Context, q, after string, limit int) (JobList, error) {
-	f, err := filter.Parse(q, a.cfg.Now())
+	f, err := a.jobFilter(ctx, q)
 	if err != nil {
 		return JobList{}, err
 	}

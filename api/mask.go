@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/forebayhq/forebay"
@@ -74,9 +75,7 @@ func (a *API) guarded(next http.Handler) http.Handler {
 		switch {
 		case changes:
 			refuse(w, masks("this changes what was sent"))
-		case strings.Contains(r.URL.Query().Get("q"), "payload"):
-			refuse(w, masks("a search by payload tells what is in it"))
-		case strings.HasSuffix(r.URL.Path, "/lease"):
+		case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/lease"):
 			next.ServeHTTP(w, r)
 		default:
 			answer := &masking{header: w.Header(), status: http.StatusOK}
@@ -127,12 +126,16 @@ func (a *API) maskOurs(v any) any {
 			v[i] = a.maskOurs(v[i])
 		}
 	case map[string]any:
+		ours := v["queue"] == BulkQueue
 		for name, member := range v {
 			if text, ok := member.(string); ok && (name == "base64" || name == "dataBase64" || name == "resultBase64") && text != "" {
 				v[name] = "" // it is no JSON: nobody knows what is in it
 				continue
 			}
 			if slices.Contains(payloadNames, name) {
+				if ours {
+					a.maskFilters(member)
+				}
 				v[name] = a.maskContent(member)
 				continue
 			}
@@ -165,7 +168,7 @@ func (a *API) maskValue(v any, path []string) any {
 	switch v := v.(type) {
 	case []any:
 		for i := range v {
-			v[i] = a.maskValue(v[i], append(path[:len(path):len(path)], "*"))
+			v[i] = a.maskValue(v[i], append(path[:len(path):len(path)], place))
 		}
 	case map[string]any:
 		for name, member := range v {
@@ -175,25 +178,40 @@ func (a *API) maskValue(v any, path []string) any {
 	return v
 }
 
-// hides tells whether a mask means a path: "*" alone all of it, a name alone that name
-// wherever it stands, a path with dots from the top, in which * is any name or any place of
-// a list. Names are compared without case.
+// place stands in a path for any place of a list.
+const place = "*"
+
+// hides tells whether a mask means a path: "*" alone all of it, any other the end of the
+// path, at whatever depth it stands, since the same data comes bare and inside of an
+// event. A * of the mask is any name or any place of a list; a place that the mask says
+// nothing of is passed over. Names are compared without case.
 func hides(mask string, path []string) bool {
-	parts := strings.Split(mask, ".")
-	switch {
-	case mask == "*":
-		return len(path) == 0
-	case len(path) == 0:
-		return false
-	case len(parts) == 1:
-		return strings.EqualFold(mask, path[len(path)-1])
-	case len(parts) != len(path):
-		return false
+	if mask == "*" || len(path) == 0 {
+		return mask == "*" && len(path) == 0
 	}
-	for i, part := range parts {
-		if part != "*" && path[i] != "*" && !strings.EqualFold(part, path[i]) {
-			return false
+	parts := strings.Split(mask, ".")
+	n := len(parts)
+	met := make([]bool, n+1) // met[i]: the path met so far is what parts[i:] mean
+	met[n] = true
+	for _, name := range slices.Backward(path) {
+		listed, some := name == place, false
+		for i, part := range parts {
+			met[i] = met[i+1] && meets(part, name) || met[i] && listed
+			some = some || met[i]
+		}
+		met[n] = false // the last name of the mask is the last of the path
+		if met[0] || !some {
+			return met[0]
 		}
 	}
-	return true
+	return false
+}
+
+// meets tells whether a part of a mask means a name, or a place of a list.
+func meets(part, name string) bool {
+	if name == place {
+		_, err := strconv.Atoi(part) // which place it is, nobody notes
+		return part == "*" || err == nil
+	}
+	return part == "*" || strings.EqualFold(part, name)
 }

@@ -45,6 +45,9 @@ func (a *API) replayRoutes(h huma.API) {
 }
 
 func (a *API) startReplay(ctx context.Context, in HistoryReplay) (Replaying, error) {
+	if err := a.mayAskKey(ctx, in.Key); err != nil {
+		return Replaying{}, err
+	}
 	now := a.cfg.Now()
 	r := history.Request{
 		Selection: history.Selection{Queue: in.Queue, Types: in.Types, Key: in.Key, ID: in.ID},

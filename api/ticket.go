@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
-	"github.com/forebayhq/forebay/stream"
+	"github.com/forebayhq/forebay/keyring"
 )
 
 // A ticket lets one request in that cannot show a key: a page's EventSource has no
@@ -37,8 +37,22 @@ type Ticket struct {
 type ticket struct {
 	path   string
 	who    string
-	masked bool         // who asked for it may not see payloads whole
-	again  func() error // whether who asked for it is still let in
+	masked bool                        // who asked for it may not see payloads whole
+	let    func([]keyring.Scope) error // whether who asked for it is, still, let in where one of these is needed
+}
+
+type letKey struct{}
+
+// lasts tells whether a request is for a stream: a ticket opens nothing else. The route
+// says so, since a path may hold an id that looks like the end of another.
+func lasts(r *http.Request) bool {
+	switch r.Pattern {
+	case "GET " + historyPath:
+		return strings.Contains(r.Header.Get("Accept"), ndjson)
+	case "GET /api/jobs/{id}/events":
+		return true
+	}
+	return r.Method == http.MethodGet && (strings.HasSuffix(r.Pattern, "/stream") || strings.HasSuffix(r.Pattern, "/socket"))
 }
 
 func (a *API) ticketRoutes(h huma.API) {
@@ -49,15 +63,16 @@ func (a *API) ticketRoutes(h huma.API) {
 			if err != nil || strings.Contains(in.Body.Path, "?") {
 				return nil, problemOf(wrong("path", "%q is no path: it must be like /api/jobs/ID/stream, without a query", in.Body.Path))
 			}
-			t := ticket{path: path, who: caller(ctx), masked: !seesWhole(ctx), again: stream.AccessOf(ctx).Check}
+			t := ticket{path: path, who: caller(ctx), masked: !seesWhole(ctx)}
+			t.let, _ = ctx.Value(letKey{}).(func([]keyring.Scope) error) // the guard has put it there
 			expires := now.Add(ticketLife)
 			text, err := a.tickets.add(t.who, t, expires, now)
 			return reply(Ticket{text, in.Body.Path + "?ticket=" + text, expires}, err)
 		})
 }
 
-// takeTicket uses a ticket up.
-func (a *API) takeTicket(text, path string) (ticket, error) {
+// takeTicket uses a ticket up. It lets nobody in whose key would not.
+func (a *API) takeTicket(text, path string, scopes []keyring.Scope) (ticket, error) {
 	one, ok := a.tickets.take(text, a.cfg.Now())
 	switch {
 	case !ok:
@@ -65,8 +80,8 @@ func (a *API) takeTicket(text, path string) (ticket, error) {
 	case one.path != path:
 		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "the ticket is for %s, not for %s", one.path, path)
 	}
-	if err := one.again(); err != nil {
-		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "who asked for the ticket is no longer let in")
+	if err := one.let(scopes); err != nil {
+		return one, forebay.Errorf(forebay.CodeUnauthorized, "", "who asked for the ticket is not let in here, or no longer")
 	}
 	return one, nil
 }

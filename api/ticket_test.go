@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -78,6 +79,38 @@ func TestATicketIsGoodOnce(t *testing.T) {
 	for _, bad := range []string{"/other", "/api/x?y=1", "/api/%zz"} {
 		_, err := c.NewTicket(t.Context(), bad)
 		wantCode(t, err, forebay.CodeInvalid)
+	}
+}
+
+// A ticket opens streams only, and only those that the key behind it opens.
+func TestATicketIsNoKey(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	admin, guest := s.key(t, "admin", keyring.ScopeAdmin), s.key(t, "guest", keyring.ScopeView)
+	mux := http.NewServeMux()
+	yes := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	for _, route := range []string{"GET /api/box/{user}", "GET /api/box/{user}/stream", "GET /api/box/{user}/socket"} {
+		mux.Handle(route, s.api.Guard(keyring.ScopeAdmin)(yes))
+	}
+	show := func(path string, header map[string]string) int {
+		ticket := must[api.Ticket](t)(s.with(t, strings.TrimPrefix(header["Authorization"], "Bearer ")).NewTicket(t.Context(), path))
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost"+ticket.URL, nil))
+		return w.Code
+	}
+	for path, want := range map[string][2]int{ // of an admin, of a guest
+		"/api/box/ann":          {401, 401},
+		"/api/box/ann%2Fstream": {401, 401},
+		"/api/box/ann/stream":   {204, 401},
+		"/api/box/ann/socket":   {204, 401},
+	} {
+		if got := [2]int{show(path, admin), show(path, guest)}; got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	ticket := must[api.Ticket](t)(s.with(t, strings.TrimPrefix(admin["Authorization"], "Bearer ")).NewTicket(t.Context(), "/api/audit"))
+	if r := s.do(t, "GET", ticket.URL, "", nil); r.status != 401 {
+		t.Errorf("the audit log: %d %s", r.status, r.body)
 	}
 }
 

@@ -78,13 +78,14 @@ func checkJobNames(_ *forebay.Message, o *forebay.JobOptions, _ time.Time) error
 			return err
 		}
 	}
-	if t := o.Trace; t != "" && !soundTrace(t) {
+	if t := o.Trace; t != "" && !SoundTrace(t) {
 		return invalid("job.trace", "the trace context %q is not a W3C traceparent; 00-<32 hex>-<16 hex>-<2 hex> is allowed", cutTo(t, 100))
 	}
 	return nil
 }
 
-func soundTrace(t string) bool {
+// SoundTrace tells a W3C traceparent that a job may have.
+func SoundTrace(t string) bool {
 	const zeros = "00000000000000000000000000000000"
 	return len(t) <= forebay.MaxIDBytes && traceparent.MatchString(t) && plain(t, false) &&
 		t[:2] != "ff" && (t[:2] != "00" || len(t) == 55) && t[3:35] != zeros && t[36:52] != zeros[:16]

@@ -15,7 +15,7 @@ func (s *Settings) healthTable() []*setting {
 	h := &s.Health
 	return []*setting{
 		{key: "payloads.mask", value: words(&s.Mask),
-			doc: "What of payloads, results, inputs and outputs only admin keys and those with the scope payload see: a name such as password, wherever it stands; a path from the top such as user.email or items.*.card; * alone: all. Others see ***."},
+			doc: "What of payloads, results, inputs and outputs only admin keys and those with the scope payload see: a name such as password, wherever it stands; a path such as user.email or items.*.card, at any depth; * alone: all. Others see ***."},
 		{key: "health.dead", value: number(&h.Dead, 100, 0, 1_000_000_000),
 			doc: "With more dead letters than this a queue is critical (/api/health)."},
 		{key: "health.waiting", value: number(&h.Waiting, 1000, 0, 1_000_000_000),

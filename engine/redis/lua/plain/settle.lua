@@ -76,6 +76,7 @@ end
 for _, q in ipairs(touched) do
   q.leaving = q.count > 0 and leaving(q)
   if q.count > 0 and not q.leaving then return slow() end
+  if q.count > 0 and call('ZCARD', q.f .. 'l') < q.count then return slow() end -- some was evicted
 end
 for _, q in ipairs(touched) do
   if q.count > 0 then

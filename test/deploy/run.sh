@@ -75,9 +75,10 @@ boot() { # N
   cp -a --reflink=auto "$base" "$root"
   echo "app$1" >"$root/etc/hostname"
   : >"$root/etc/machine-id"
-  mkdir -p "$root/root/.ssh" "$root/etc/systemd/network"
-  cp "$work/key.pub" "$root/root/.ssh/authorized_keys"
-  chmod -R go= "$root/root/.ssh"
+  local admin=root # whose keys they are, in a host of ours
+  mkdir -p "$root/$admin/.ssh" "$root/etc/systemd/network"
+  cp "$work/key.pub" "$root/$admin/.ssh/authorized_keys"
+  chmod -R go= "$root/$admin/.ssh"
   cat >"$root/etc/systemd/network/10-host0.network" <<NETWORK
 [Match]
 Name=host0

@@ -137,11 +137,18 @@ type Receive struct {
 }
 
 // As finds an optional ability of an engine, also through wrappers that have an
-// Unwrap() Engine method.
+// Unwrap() Engine method. A wrapper that has an ability only if what it wraps has it tells
+// by an As(target any) bool method, which sets the T that target points to.
 func As[T any](e Engine) (T, bool) {
 	for e != nil {
 		if t, ok := e.(T); ok {
 			return t, true
+		}
+		if w, ok := e.(interface{ As(target any) bool }); ok {
+			var t T
+			if w.As(&t) {
+				return t, true
+			}
 		}
 		w, ok := e.(interface{ Unwrap() Engine })
 		if !ok {

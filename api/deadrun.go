@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -31,7 +30,7 @@ func DeadHandler(b *broker.Broker) worker.JobHandler {
 			return json.Marshal(s.DeadWork)
 		}
 		r := &deadRun{b: b, job: j, s: s}
-		working, stop := untilDraining(ctx)
+		working, stop := worker.UntilDraining(ctx)
 		defer stop()
 		if err := r.run(working); err != nil {
 			return nil, r.leave(working, err)
@@ -39,24 +38,6 @@ func DeadHandler(b *broker.Broker) worker.JobHandler {
 		r.tell()
 		return json.Marshal(r.s.DeadWork)
 	})
-}
-
-// untilDraining gives a context that ends as soon as the worker drains: a run that is
-// stuck, or waits for its rate or its canary, holds up no shutdown, and goes on later.
-func untilDraining(ctx context.Context) (working context.Context, stop func()) {
-	working, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-forebay.Draining(ctx):
-			cancel(forebay.ErrDraining)
-		case <-working.Done():
-		}
-	})
-	return working, func() {
-		cancel(nil)
-		watching.Wait()
-	}
 }
 
 // deadRun is one run of an action.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -132,7 +131,7 @@ func (r *Replayer) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error)
 	if err := r.begin(ctx, j.ID, &req, &run.at); err != nil {
 		return nil, err
 	}
-	working, stop := untilDraining(ctx)
+	working, stop := worker.UntilDraining(ctx)
 	defer stop()
 	if err := run.all(working); err != nil {
 		if ctx.Err() != nil { // another may have the job, or nobody wants it any more
@@ -145,23 +144,6 @@ func (r *Replayer) HandleJob(ctx context.Context, j *worker.Job) ([]byte, error)
 	}
 	run.at.Done.DryRun = req.DryRun
 	return json.Marshal(run.at.Done)
-}
-
-// untilDraining gives a context that ends as soon as the worker drains.
-func untilDraining(ctx context.Context) (working context.Context, stop func()) {
-	working, cancel := context.WithCancelCause(ctx)
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		select {
-		case <-forebay.Draining(ctx):
-			cancel(forebay.ErrDraining)
-		case <-working.Done():
-		}
-	})
-	return working, func() {
-		cancel(nil)
-		watching.Wait()
-	}
 }
 
 // running is one attempt of a replay.

@@ -34,7 +34,7 @@ func (m *mover) check(ctx context.Context) error {
 			m.tell("compared", i+1, len(m.all))
 		}
 	}
-	if m.done.Moved > 0 {
+	if m.again {
 		return nil // documents has compared them
 	}
 	return m.checkDocuments(ctx)
@@ -57,7 +57,7 @@ func (m *mover) checkDocuments(ctx context.Context) error {
 func (m *mover) differs(id, format string, args ...any) error {
 	e := forebay.Errorf(forebay.CodeConflict, "move", id+": "+format, args...)
 	e.Hint = "nothing has changed in the source; mend the cause, and move again into an empty target"
-	if slices.ContainsFunc(m.all, func(e entry) bool { return e.movedTo != "" }) {
+	if m.again || slices.ContainsFunc(m.all, func(e entry) bool { return e.movedTo != "" }) {
 		e.Hint = "nothing has changed in the source; jobs of it were moved before: name that target as it was named then, or restore the copy that was made before that move"
 	}
 	return e

@@ -79,8 +79,11 @@ type entry struct {
 // mover is one move.
 type mover struct {
 	Config
-	all  []entry // oldest first; those that have ended before those that wait
-	done Result
+	all           []entry   // oldest first; those that have ended before those that wait
+	elsewhere     time.Time // when the last move to another target came to that end, and its name
+	elsewhereName string
+	again         bool // a move before this one has come to its end, or to cancelling
+	done          Result
 }
 
 // Move moves, checks, and then cancels what waits in the source.
@@ -115,8 +118,7 @@ func (m *mover) list(ctx context.Context) error {
 	}
 	// The list begins with the newest that waits, and ends with the first that has ended.
 	slices.Reverse(m.all)
-	m.markMoved()
-	return nil
+	return m.markMoved(ctx)
 }
 
 func (m *mover) add(j *forebay.Job) {
@@ -158,7 +160,7 @@ func (m *mover) lookAtTarget(ctx context.Context) error {
 // documents copies schedules, inboxes, flows and what else is kept in small values. After a
 // move that began to cancel all are there: one that is not was taken away there.
 func (m *mover) documents(ctx context.Context) error {
-	if m.done.Moved > 0 {
+	if m.again {
 		return m.checkDocuments(ctx)
 	}
 	return m.eachDocument(ctx, func(d engine.Document) error {
@@ -181,7 +183,7 @@ func (m *mover) eachDocument(ctx context.Context, do func(engine.Document) error
 		return err
 	}
 	for _, name := range names {
-		if m.StaysDocument(name) {
+		if name == marks || m.StaysDocument(name) {
 			continue
 		}
 		for after := ""; ; {
@@ -206,7 +208,7 @@ func (m *mover) eachDocument(ctx context.Context, do func(engine.Document) error
 // limits sets pauses and limits last: a queue that is paused hands nothing out. After a move
 // that began to cancel they are set, and may have been changed there.
 func (m *mover) limits(ctx context.Context) error {
-	if m.done.Moved > 0 {
+	if m.again {
 		return nil
 	}
 	stats, err := m.From.Stats(ctx)
@@ -228,6 +230,9 @@ func (m *mover) limits(ctx context.Context) error {
 
 // close cancels what waits in the source.
 func (m *mover) close(ctx context.Context) error {
+	if err := m.note(ctx); err != nil {
+		return err
+	}
 	var ids []string
 	for _, e := range m.all {
 		if !e.state.Final() {

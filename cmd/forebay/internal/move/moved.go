@@ -2,11 +2,15 @@ package move
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
 )
 
 // movedTo begins the reason with which a move cancels what waits in the source.
@@ -21,16 +25,31 @@ func movedAs(j *forebay.Job) string {
 	return name
 }
 
+// marks is the collection of the source with a document for each target: that all was there
+// and compared, and when. A source in which nothing waited shows it by nothing else.
+const marks = "moved"
+
 // markMoved finds what a move before this one has brought to the target: what it cancelled,
 // and what had ended before that, for it cancels only after all is there and compared.
 // The target has them in its hands since: they may be worked there, or replayed.
-func (m *mover) markMoved() {
-	var first time.Time
+func (m *mover) markMoved(ctx context.Context) error {
+	first, err := m.marked(ctx)
+	if err != nil {
+		return err
+	}
+	if first.IsZero() {
+		for i := range m.all { // else it is this one that holds
+			if e := &m.all[i]; e.movedTo == "" && e.state.Final() && !e.finished.After(m.elsewhere) {
+				e.movedTo = m.elsewhereName
+			}
+		}
+	}
 	for _, e := range m.all {
 		if e.movedTo == m.Name && (first.IsZero() || e.finished.Before(first)) {
 			first = e.finished
 		}
 	}
+	m.again = !first.IsZero()
 	for i := range m.all {
 		e := &m.all[i]
 		e.moved = !first.IsZero() && e.state.Final() && (e.movedTo == m.Name || !e.finished.After(first))
@@ -40,6 +59,49 @@ func (m *mover) markMoved() {
 			m.done.Jobs[e.state]++
 		}
 	}
+	return nil
+}
+
+// note notes that all is in the target. The first note holds: what ends here later was not moved.
+func (m *mover) note(ctx context.Context) error {
+	value, err := json.Marshal(mark{m.Name, time.Now()})
+	if err == nil {
+		_, err = m.From.PutDocument(ctx, engine.Document{Collection: marks, Key: markKey(m.Name), Value: value})
+	}
+	if forebay.CodeOf(err) == forebay.CodeConflict {
+		return nil
+	}
+	return err
+}
+
+// marked tells when all was in the target; zero: nobody has noted it. It remembers the last
+// one of other targets.
+func (m *mover) marked(ctx context.Context) (at time.Time, err error) {
+	all, err := m.From.Documents(ctx, marks, "", engine.MaxDocuments)
+	for _, d := range all {
+		var one mark
+		if err := json.Unmarshal(d.Value, &one); err != nil {
+			return at, forebay.Errorf(forebay.CodeDamaged, "move", "the note of a move before this one: %w", err)
+		}
+		if one.Target == m.Name {
+			at = one.At
+		} else if one.At.After(m.elsewhere) {
+			m.elsewhere, m.elsewhereName = one.At, one.Target
+		}
+	}
+	return at, err
+}
+
+// mark is what is noted of a target.
+type mark struct {
+	Target string    `json:"target"`
+	At     time.Time `json:"at"`
+}
+
+// markKey is the key of a target's mark, whose name may be long.
+func markKey(name string) string {
+	sum := sha256.Sum256([]byte(name))
+	return hex.EncodeToString(sum[:])
 }
 
 // lookAtMoved compares what was moved before, and changes nothing. How far these jobs are is

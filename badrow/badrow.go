@@ -76,6 +76,14 @@ type Config struct {
 	MaxAge   time.Duration    // default 30 days
 	Now      func() time.Time // default time.Now
 	Logger   *slog.Logger     // default: nothing is logged
+	Seal     Sealer           // default: rows are stored as they are
+}
+
+// Sealer seals what rows say, each for its name, and opens it. What is not sealed it gives
+// as it is.
+type Sealer interface {
+	Seal(name string, plain []byte) (sealed []byte, is bool)
+	Open(ctx context.Context, name string, sealed []byte) (plain []byte, is bool, err error)
 }
 
 func (c *Config) setDefaults() {
@@ -144,7 +152,7 @@ func (s *Store) Put(ctx context.Context, rows []Row) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	return s.do(ctx, &op{rows: rows})
+	return s.do(ctx, &op{rows: s.sealed(rows)})
 }
 
 // Delete removes rows, durably. A nil entry means done; CodeNotFound: no such row.
@@ -175,6 +183,9 @@ func (s *Store) List(ctx context.Context, q Query) (rows []Row, err error) {
 		rows, err = f.list(q)
 		return err
 	})
+	for i := range rows {
+		s.unseal(ctx, &rows[i])
+	}
 	return rows, err
 }
 
@@ -184,6 +195,7 @@ func (s *Store) Get(ctx context.Context, seq int64) (row Row, err error) {
 		row, err = f.get(seq)
 		return err
 	})
+	s.unseal(ctx, &row)
 	return row, err
 }
 
@@ -193,6 +205,7 @@ func (s *Store) ByEvent(ctx context.Context, id string) (row Row, err error) {
 		row, err = f.byEvent(id)
 		return err
 	})
+	s.unseal(ctx, &row)
 	return row, err
 }
 

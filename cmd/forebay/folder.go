@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/cmd/forebay/internal/backup"
 )
 
 // The files of a data folder.
@@ -26,6 +27,9 @@ const (
 // makeFolder makes the data folder when it is not there, and finds out whether it
 // can be written before anything in it is touched.
 func makeFolder(dir string) error {
+	if err := backup.Incomplete(dir); forebay.CodeOf(err) == forebay.CodeDamaged {
+		return cannotStart(err)
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return folderError(dir, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 
 	"github.com/forebayhq/forebay"
 )
@@ -30,7 +32,7 @@ func newTarget(to string) (t *target, err error) {
 	if err != nil {
 		return nil, err
 	}
-	t.work, err = os.MkdirTemp(filepath.Dir(to), ".forebay-restore-*")
+	t.work, err = os.MkdirTemp(filepath.Dir(to), workName)
 	if t.was == nil || err == nil && t.replaceable() {
 		return t, err
 	}
@@ -41,7 +43,7 @@ func newTarget(to string) (t *target, err error) {
 	}
 	if err == nil {
 		t.inside = true
-		t.work, err = os.MkdirTemp(to, ".forebay-restore-*")
+		t.work, err = os.MkdirTemp(to, workName)
 	}
 	return t, err
 }
@@ -69,7 +71,8 @@ func (t *target) place(dir string) error {
 	return place(dir, t.to)
 }
 
-// fill moves what is in a folder into the target. What has failed is taken back.
+// fill moves what is in a folder into the target, and then takes that folder away: as long as
+// it is there the target is not whole (Incomplete). What has failed is taken back.
 func (t *target) fill(dir string) (err error) {
 	there, err := os.ReadDir(t.to)
 	if err != nil {
@@ -90,7 +93,39 @@ func (t *target) fill(dir string) (err error) {
 			return err
 		}
 	}
-	return syncFile(t.to)
+	if err := syncFile(t.to); err != nil {
+		return err
+	}
+	if err := os.Remove(dir); err != nil {
+		return err
+	}
+	return syncFile(t.work)
+}
+
+// workMark begins the names of work folders, inside of which is one with the files.
+const (
+	workMark  = ".forebay-restore-"
+	workName  = workMark + "*"
+	filesName = "data"
+)
+
+// Incomplete tells whether a restore into a folder was cut off, and so what is in it is not
+// whole. nil: no, or there is no such folder.
+func Incomplete(folder string) error {
+	all, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil // which is for whoever uses it
+	}
+	for _, one := range all {
+		if !strings.HasPrefix(one.Name(), workMark) {
+			continue
+		}
+		if _, err := os.Lstat(filepath.Join(folder, one.Name(), filesName)); err == nil {
+			return refused(forebay.CodeDamaged, "%s is not whole: a restore into it was cut off, or runs now",
+				"take away what is in it, "+one.Name()+" too, and restore again", folder)
+		}
+	}
+	return err
 }
 
 // own gives a folder the mode of the one that was there, and all in it that one's owner,

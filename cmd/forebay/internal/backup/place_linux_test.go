@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -92,5 +93,36 @@ func TestIntoAFolderThatIsNotEmptyAnyMore(t *testing.T) {
 	}
 	if all, err := os.ReadDir(back); err != nil || len(all) != 1 || all[0].Name() != "theirs" {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// A restore that was killed while it filled a folder has left a part. That is told, and nothing
+// is put beside it, until somebody has taken it away.
+func TestCutOffInsideOfAFolder(t *testing.T) {
+	dir, _ := dataFolder(t)
+	made := filepath.Join(t.TempDir(), "copy.tar")
+	write(t, dir, made)
+	back := t.TempDir()
+	work := filepath.Join(back, ".forebay-restore-1")
+	err := errors.Join(os.MkdirAll(filepath.Join(work, "data", "files"), 0o700), os.WriteFile(filepath.Join(back, queue), nil, 0o600))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = backup.Restore(t.Context(), made, back, none)
+	for _, err := range []error{err, backup.Incomplete(back)} {
+		if forebay.CodeOf(err) != forebay.CodeDamaged || !strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(work, "data")); err != nil {
+		t.Fatal(err)
+	}
+	if err := backup.Incomplete(back); err != nil { // it was whole: only the work folder had not gone yet
+		t.Error(err)
+	}
+	for _, name := range []string{filepath.Join(back, "none"), made} {
+		if err := backup.Incomplete(name); err != nil {
+			t.Error(err)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func Restore(ctx context.Context, from, folder string, ready func(dir string) er
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(target.work)) }()
-	dir := filepath.Join(target.work, "data")
+	dir := filepath.Join(target.work, filesName)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -55,6 +55,9 @@ func Restore(ctx context.Context, from, folder string, ready func(dir string) er
 }
 
 func mayRestore(to string) error {
+	if err := Incomplete(to); err != nil {
+		return err
+	}
 	inside, err := os.ReadDir(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

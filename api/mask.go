@@ -116,7 +116,7 @@ func (a *API) sendMasked(w http.ResponseWriter, m *masking) {
 }
 
 // payloadNames are the members of our answers that hold what was sent, and what came of it.
-var payloadNames = []string{"payload", "data", "result", "input", "output", "content"}
+var payloadNames = []string{"payload", "data", "result", "input", "output", "content", "event"}
 
 // maskOurs goes through an answer of ours and masks what is in its payloads.
 func (a *API) maskOurs(v any) any {

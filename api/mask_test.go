@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/sqlite"
+	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/keyring"
 )
 
@@ -151,5 +153,26 @@ func TestNobodySearchesByWhatIsHidden(t *testing.T) {
 	}
 	if text := lines.String(); strings.Contains(text, "4111") || !strings.Contains(text, "payload.user.card:***") {
 		t.Errorf("the log: %s", text)
+	}
+}
+
+// written is a sink that has one event.
+type written struct{ event.Event }
+
+func (w written) Find(context.Context, string) (event.Event, bool, error) { return w.Event, true, nil }
+
+// What the sink has of an event is masked as its payload is, what stands beside it too.
+func TestWrittenEventsAreMasked(t *testing.T) {
+	t.Parallel()
+	s := start(t, func(c *api.Config) {
+		c.Mask = []string{"userId", "card"}
+		c.Sink = written{event.Event{ID: "e1", Type: "buy", UserID: "secret1", Payload: []byte(`{"card":"secret2","n":1}`), Source: "shop"}}
+	})
+	boss, guest := s.key(t, "boss", keyring.ScopeAdmin), s.key(t, "guest", keyring.ScopeView)
+	if r := s.do(t, "GET", "/api/events/e1", "", guest); r.status != 200 || strings.Contains(r.body, "secret") || !strings.Contains(r.body, `"source":"shop"`) || !strings.Contains(r.body, `"n":1`) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if r := s.do(t, "GET", "/api/events/e1", "", boss); !strings.Contains(r.body, "secret1") || !strings.Contains(r.body, "secret2") {
+		t.Errorf("%d %s", r.status, r.body)
 	}
 }

@@ -167,12 +167,12 @@ var plainText = regexp.MustCompile(`^[A-Za-z_/$][A-Za-z0-9_ ./(){}$<>=*+'-]*$`)
 func scalar(s string) string {
 	switch strings.ToLower(s) {
 	case "true", "false", "null", "yes", "no", "on", "off", "y", "n", "nan", "inf":
-		return string((&node{kind: isString, text: s}).json())
+		return quote(s)
 	}
 	if plainText.MatchString(s) && !strings.HasSuffix(s, " ") {
 		return s
 	}
-	return string((&node{kind: isString, text: s}).json())
+	return quote(s)
 }
 
 // blockly tells whether a value is written over several lines.
@@ -183,7 +183,7 @@ func (n *node) blockly(flow bool) bool {
 // yaml writes a value; its first line stands where the caller has put it.
 func (n *node) yaml(indent int, flow bool) string {
 	if flow && n.kind == isString && strings.ContainsAny(n.text, "{}[],") {
-		return string(n.json())
+		return quote(n.text)
 	}
 	if n.kind == isString {
 		return scalar(n.text)

@@ -78,7 +78,9 @@ type Config struct {
 	Redrivers  map[string]engine.Redriver  // of queues whose dead letters another store keeps; by queue
 	AccessKeys AccessKeys                  // of SQS clients; nil: there are none here
 	Workers    []Worker                    // of this process
+	Tuned      map[string]Tuned            // workers of this process, by queue
 	Alerts     Alerts                      // nil: there are no rules here
+	Encryption Encryption                  // nil: nothing is sealed here
 	Audit      Auditor                     // nil: nobody notes who changes what
 	Queues     []string                    // that the settings name; those that have had a message are known anyway
 	Replayable func(history.Request) error // tells where history cannot be replayed into here; nil: nothing is refused
@@ -145,7 +147,7 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	a.registerSession(mux)
 	let := a.Guard(lookers...)
-	lasting := func(h http.Handler) http.Handler { return let(wholeOnly(h)) } // streams have no end by time
+	lasting := func(h http.Handler) http.Handler { return let(wholeOnly(a.within(nil, h))) } // streams have no end by time
 	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
 	mux.Handle("GET /api/runs/{id}/stream", lasting(http.HandlerFunc(a.streamRun)))
@@ -190,6 +192,7 @@ func (a *API) routes() ([]byte, error) {
 	}
 	h := humago.New(a.mux, cfg)
 	a.queueRoutes(h)
+	a.concurrencyRoutes(h)
 	a.deadRoutes(h)
 	a.badRoutes(h)
 	a.keyRoutes(h)
@@ -212,6 +215,7 @@ func (a *API) routes() ([]byte, error) {
 	a.healthRoutes(h)
 	a.alertRoutes(h)
 	a.auditRoutes(h)
+	a.encryptionRoutes(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas
 	schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")

@@ -45,6 +45,7 @@ type part struct {
 var parts = []part{
 	{"accept", accept},
 	{"engine", engineParts},
+	{"sealed", sealedPart},
 	{"backlog", backlog},
 	{"latency", latency},
 	{"idle", idle},
@@ -60,6 +61,7 @@ var parts = []part{
 	{"sqs backlog", sqsBacklog},
 	{"sqs idle", sqsIdle},
 	{"sqs consumer", sqsConsumer},
+	{"auto", autoPart},
 }
 
 func main() {

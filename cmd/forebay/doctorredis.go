@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/dustin/go-humanize"
 
@@ -46,7 +47,7 @@ func (d *doctor) redis(ctx context.Context) []finding {
 	for _, f := range found {
 		all = append(all, warn("redis "+f.Code, f.Hint, "%s", f.Text))
 	}
-	return append(all, nodeWorkers(ctx, e)...)
+	return slices.Concat(all, nodeWorkers(ctx, e), unreadable(ctx, d.settings, e))
 }
 
 // nodeWorkers says what BullMQ workers on our queues will not keep.

@@ -38,22 +38,23 @@ type commands struct {
 	Move    moveCmd    `cmd:"" group:"server" help:"Bring jobs from the data folder to Redis."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
-	Send      sendCmd      `cmd:"" group:"look" help:"Send a file of events."`
-	Jobs      jobsCmd      `cmd:"" group:"look" help:"Jobs: list, add, get, watch, cancel, retry, promote, rm."`
-	Watch     watchCmd     `cmd:"" group:"look" help:"Follow a job until its end."`
-	Queues    queuesCmd    `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
-	Schedules schedulesCmd `cmd:"" group:"look" help:"Schedules: list, show, add, set, rm, pause, resume, run, preview."`
-	Flow      flowCmd      `cmd:"" group:"look" help:"Flows and their runs: validate, fmt, diff, put, ls, show, run, runs, watch, cancel, pause, resume, retry, skip, discard, approve, event."`
-	Dead      deadCmd      `cmd:"" group:"look" help:"Dead letters: list, groups, show, replay, edit, discard, actions, redrive."`
-	Bad       badCmd       `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
-	Events    eventsCmd    `cmd:"" group:"look" help:"Tell where an event is."`
-	History   historyCmd   `cmd:"" group:"look" help:"History: what happened to jobs, what was sent; list, export."`
-	Replay    replayCmd    `cmd:"" group:"look" help:"Send again what was sent, into a queue, the sink or a projection."`
-	Health    healthCmd    `cmd:"" group:"look" help:"Grade the server and its queues, with reasons."`
-	Alerts    alertsCmd    `cmd:"" group:"look" help:"Alerts: list the rules and what they fire for, mute one."`
-	Audit     auditCmd     `cmd:"" group:"look" help:"Tell who changed what."`
-	Keys      keysCmd      `cmd:"" group:"look" help:"Keys: list, add, revoke."`
-	SQS       sqsCmd       `cmd:"" name:"sqs" group:"look" help:"SQS: access keys of clients, dead letters on AWS."`
+	Send       sendCmd       `cmd:"" group:"look" help:"Send a file of events."`
+	Jobs       jobsCmd       `cmd:"" group:"look" help:"Jobs: list, add, get, watch, cancel, retry, promote, rm."`
+	Watch      watchCmd      `cmd:"" group:"look" help:"Follow a job until its end."`
+	Queues     queuesCmd     `cmd:"" group:"look" help:"Queues: list, pause, resume, limit, drain."`
+	Schedules  schedulesCmd  `cmd:"" group:"look" help:"Schedules: list, show, add, set, rm, pause, resume, run, preview."`
+	Flow       flowCmd       `cmd:"" group:"look" help:"Flows and their runs: validate, fmt, diff, put, ls, show, run, runs, watch, cancel, pause, resume, retry, skip, discard, approve, event."`
+	Dead       deadCmd       `cmd:"" group:"look" help:"Dead letters: list, groups, show, replay, edit, discard, actions, redrive."`
+	Bad        badCmd        `cmd:"" group:"look" help:"Rejected events: list, show, replay, discard."`
+	Events     eventsCmd     `cmd:"" group:"look" help:"Tell where an event is."`
+	History    historyCmd    `cmd:"" group:"look" help:"History: what happened to jobs, what was sent; list, export."`
+	Replay     replayCmd     `cmd:"" group:"look" help:"Send again what was sent, into a queue, the sink or a projection."`
+	Health     healthCmd     `cmd:"" group:"look" help:"Grade the server and its queues, with reasons."`
+	Alerts     alertsCmd     `cmd:"" group:"look" help:"Alerts: list the rules and what they fire for, mute one."`
+	Encryption encryptionCmd `cmd:"" group:"look" help:"Encryption: by which keys what is stored is sealed; status, rotate."`
+	Audit      auditCmd      `cmd:"" group:"look" help:"Tell who changed what."`
+	Keys       keysCmd       `cmd:"" group:"look" help:"Keys: list, add, revoke."`
+	SQS        sqsCmd        `cmd:"" name:"sqs" group:"look" help:"SQS: access keys of clients, dead letters on AWS."`
 }
 
 const description = `Forebay takes events in within milliseconds, keeps what it accepted, and writes it to the database at the database's pace.

@@ -15,6 +15,7 @@ import (
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/move"
 	"github.com/forebayhq/forebay/engine/redis"
+	"github.com/forebayhq/forebay/engine/sealed"
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
 )
@@ -73,13 +74,21 @@ func (c *moveCmd) move(ctx context.Context, p *program, settings *config.Setting
 		return done, redisError(&settings.Redis, err)
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
+	log := newLogger(p.err, settings.Log, false)
+	var opened, taken *sealed.Engine
+	if opened, err = sealStore(settings, log, from, false); err == nil {
+		taken, err = sealStore(settings, log, to, false)
+	}
+	if err != nil {
+		return done, err
+	}
 	return move.Move(ctx, move.Config{
-		From: from, To: to, Name: redisName(&settings.Redis), DryRun: c.DryRun, Told: p.progress(),
+		From: movable{storeOf(from, opened), from}, To: storeOf(to, taken), Name: redisName(&settings.Redis), DryRun: c.DryRun, Told: p.progress(),
 		Stays: func(queue string) bool {
 			return queue == event.Queue || strings.HasPrefix(queue, outboxPrefix)
 		},
 		StaysDocument: func(collection string) bool { // of the SQS endpoint, whose queues stay
-			return collection == "sqs" || strings.HasPrefix(collection, "sqs.")
+			return collection == sealed.Collection || collection == "sqs" || strings.HasPrefix(collection, "sqs.")
 		},
 	})
 }

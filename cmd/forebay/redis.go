@@ -49,9 +49,10 @@ func (s *server) openEngines() (engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = s.openRedis(); err == nil {
+	var jobs engine.Engine
+	if jobs, err = s.openRedis(); err == nil {
 		var all engine.Engine
-		if all, err = s.openJobs(s.redis, func(jobs engine.Engine) (engine.Engine, error) {
+		if all, err = s.openJobs(jobs, func(jobs engine.Engine) (engine.Engine, error) {
 			return route.NewApart(jobs, map[string]engine.Engine{event.Queue: events})
 		}); err == nil {
 			return all, nil
@@ -64,7 +65,8 @@ func (s *server) openEngines() (engine.Engine, error) {
 	return nil, err
 }
 
-func (s *server) openRedis() (err error) {
+// openRedis opens Redis, and gives it with the seals in front of it.
+func (s *server) openRedis() (jobs engine.Engine, err error) {
 	log := s.log.With("part", "redis")
 	ctx, cancel := context.WithTimeout(context.Background(), redisPatience)
 	defer cancel()
@@ -73,7 +75,7 @@ func (s *server) openRedis() (err error) {
 			break
 		}
 		if forebay.CodeOf(err) != forebay.CodeUnavailable || ctx.Err() != nil {
-			return redisError(&s.settings.Redis, err)
+			return nil, redisError(&s.settings.Redis, err)
 		}
 		if !told {
 			log.Warn("waiting for Redis", "error", err)
@@ -82,7 +84,7 @@ func (s *server) openRedis() (err error) {
 	}
 	is, err := s.redis.Server(ctx)
 	if err != nil {
-		return errors.Join(redisError(&s.settings.Redis, err), s.redis.Close())
+		return nil, errors.Join(redisError(&s.settings.Redis, err), s.redis.Close())
 	}
 	log.Info("jobs, schedules and dead letters are on Redis", "server", redisName(&s.settings.Redis), "prefix", s.settings.Redis.Prefix,
 		"version", is.Version, "cluster", is.Cluster, "log", is.Log, "memory", is.Used, "maxMemory", is.Most)
@@ -94,7 +96,10 @@ func (s *server) openRedis() (err error) {
 		log.Warn(f.Text, "hint", f.Hint)
 	}
 	s.tellLeftJobs(ctx)
-	return nil
+	if jobs, err = s.seal("Redis", s.redis, false); err != nil {
+		return nil, errors.Join(err, s.redis.Close())
+	}
+	return jobs, nil
 }
 
 // redisError tells what a user can do about a Redis that cannot be used.

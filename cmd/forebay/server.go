@@ -42,9 +42,10 @@ type server struct {
 	http     *front.Front
 	leaving  leaving
 	api      *api.API
-	receipts *api.Receipts    // of pushes and of the API
-	workers  []*worker.Worker // of events and of jobs
-	shown    []api.Worker     // what they work on
+	receipts *api.Receipts        // of pushes and of the API
+	workers  []*worker.Worker     // of events and of jobs
+	shown    []api.Worker         // what they work on
+	tuned    map[string]api.Tuned // how many of them work at once, by queue
 
 	ring   *keyring.Ring
 	bad    *badrow.Store
@@ -55,6 +56,7 @@ type server struct {
 	shared *shared        // what events go through between servers; nil: the local queue
 	redis  *redis.Engine  // what jobs are on; nil: the local queue
 	ledger *ledger.Engine // what some queues of jobs run over; nil: none does
+	sealed sealedStores   // stores with seals in front of them
 
 	taskParts
 
@@ -131,7 +133,9 @@ func (s *server) openQueue() error {
 	if err != nil {
 		return err
 	}
-	s.local = local
+	if s.local, err = s.seal(dataFolder, local, false); err != nil {
+		return errors.Join(err, local.Close())
+	}
 	all, err := s.openEngines()
 	if err != nil {
 		return errors.Join(err, local.Close())
@@ -227,6 +231,7 @@ func (s *server) openStores() (err error) {
 		MaxBytes: s.settings.Bad.MaxBytes,
 		MaxAge:   s.settings.Bad.MaxAge,
 		Logger:   s.log.With("part", "bad rows"),
+		Seal:     s.box(),
 	})
 	if err != nil {
 		return cannotStart(err)
@@ -256,6 +261,7 @@ func (s *server) openWorker() (err error) {
 		Queue:        event.Queue,
 		Batch:        s.tracing.Batch(event.Queue, s.sink),
 		Concurrency:  s.writers(),
+		Auto:         s.autoWriters(),
 		BatchMax:     int(c.BatchMax),
 		BatchBytes:   int(c.BatchBytes),
 		BatchWait:    c.BatchAge,
@@ -264,10 +270,13 @@ func (s *server) openWorker() (err error) {
 		Logger:       s.log.With("part", "worker"),
 		Observe:      s.monitor.Worker(),
 	})
+	if err != nil {
+		return err
+	}
 	s.workers = append(s.workers, w)
-	s.monitor.Watch(event.Queue, w)
-	s.shown = append(s.shown, api.Worker{Queue: event.Queue, Handlers: []string{"*"}, Concurrency: s.writers(), Batch: true})
-	return err
+	s.watch(event.Queue, w)
+	s.shown = append(s.shown, api.Worker{Queue: event.Queue, Handlers: []string{"*"}, Batch: true})
+	return nil
 }
 
 func (s *server) openHTTP() error {
@@ -292,7 +301,9 @@ func (s *server) openHTTP() error {
 		AccessKeys: s.accessKeys(),
 		Redrivers:  s.redrivers(),
 		Workers:    s.shown,
+		Tuned:      s.tuned,
 		Alerts:     s.alertRules(),
+		Encryption: s.encryption(),
 		Audit:      s.audit,
 		Queues:     s.namedQueues(),
 		Replayable: s.replayable,
@@ -377,6 +388,9 @@ func (s *server) checks(edge *ingest.Edge) []api.Check {
 	}
 	if s.shared != nil {
 		all = append(all, api.Check{Name: "shared queue", Run: s.shared.check, Optional: true})
+	}
+	if len(s.sealed) > 0 {
+		all = append(all, api.Check{Name: "encryption", Run: s.sealed.check, Optional: true})
 	}
 	if s.ledger != nil {
 		all = append(all, api.Check{Name: "jobs over sqs", Run: s.checkJobsQueues, Optional: true})

@@ -63,7 +63,11 @@ func (s *server) openShared(own engine.Engine) (engine.Engine, error) {
 		return nil, err
 	}
 	s.shared = &shared{remote: remote}
-	s.shared.outbox, err = outbox.New(remote, s.local, outbox.Config{Prefix: outboxPrefix, Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
+	over, err := s.seal("SQS", remote, true)
+	if err != nil {
+		return nil, errors.Join(err, remote.Close())
+	}
+	s.shared.outbox, err = outbox.New(over, s.local, outbox.Config{Prefix: outboxPrefix, Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
 	if err != nil {
 		return nil, errors.Join(err, remote.Close())
 	}

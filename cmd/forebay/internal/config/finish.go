@@ -20,6 +20,7 @@ func (s *Settings) finish() Problems {
 	problems = append(problems, s.finishRules()...)
 	problems = append(problems, s.finishSQS()...)
 	problems = append(problems, s.finishRedis()...)
+	problems = append(problems, s.finishEncryption()...)
 	if v := s.Server; (v.TLSCert == "") != (v.TLSKey == "") || v.TLSClientCA != "" && v.TLSCert == "" {
 		one, _ := s.find("server.tlsCert")
 		problems = append(problems, Problem{one.from, one.key, "goes together with tlsKey: allowed are both, or neither; tlsClientCA needs them"})
@@ -37,6 +38,8 @@ func (s *Settings) finish() Problems {
 		switch q := s.Queues[name]; {
 		case field == "backoff" && q.Backoff > q.BackoffMax:
 			problems = append(problems, Problem{one.from, one.key, "is longer than backoffMax of the same queue"})
+		case field == "concurrencyMin" && q.ConcurrencyMin > q.ConcurrencyMax:
+			problems = append(problems, Problem{one.from, one.key, "is more than concurrencyMax of the same queue"})
 		case field == "deliveries" && q.Deliveries != 0 && q.Deliveries < q.Attempts:
 			problems = append(problems, Problem{one.from, one.key, "is less than attempts of the same queue; each attempt is a hand-out"})
 		}

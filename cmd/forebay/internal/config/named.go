@@ -21,6 +21,7 @@ var namedGroups = []*namedGroup{
 	{prefix: "reports", what: "a report", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: reportTable},
 	{prefix: "rules", what: "a rule of alerts", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: ruleTable},
 	{prefix: "sqsQueues", what: "a queue", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: sqsQueueTable},
+	{prefix: "encryptionKeys", what: "a key", allowed: "1 to 80 of A-Z a-z 0-9 _ -", isName: isQueueName, table: encryptionKeyTable},
 }
 
 func groupOf(prefix string) *namedGroup {

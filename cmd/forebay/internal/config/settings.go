@@ -37,6 +37,9 @@ type Settings struct {
 
 	Redis Redis
 
+	Encryption     Encryption
+	EncryptionKeys map[string]EncryptionKey // by id
+
 	Health Health
 	Mask   []string        // of payloads
 	Rules  map[string]Rule // of alerts, by name
@@ -108,15 +111,18 @@ type Queue struct {
 	Backoff     time.Duration
 	BackoffMax  time.Duration
 	Lease       time.Duration
-	Concurrency int64
+	Concurrency int64 // 0: as many as the back end takes, from ConcurrencyMin to ConcurrencyMax
 	Timeout     time.Duration
 	KeepAge     time.Duration
 	KeepCount   int64
 	HistoryAge  time.Duration
 	DeadMost    int64
+	Encrypt     bool
 	SQS         string // URL of the queue of AWS over which its jobs run; empty: none
 
-	TargetLatency time.Duration
+	TargetLatency  time.Duration
+	ConcurrencyMin int64
+	ConcurrencyMax int64
 }
 
 // DefaultQueue names the policy of queues that have none of their own.
@@ -132,7 +138,7 @@ const (
 )
 
 func newSettings() *Settings {
-	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}, SQSQueues: map[string]SQSQueue{}, Rules: map[string]Rule{}}
+	s := &Settings{Queues: map[string]Queue{}, Handlers: map[string]Handler{}, Reports: map[string]Report{}, SQSQueues: map[string]SQSQueue{}, Rules: map[string]Rule{}, EncryptionKeys: map[string]EncryptionKey{}}
 	s.all = append(s.all, s.serverTable()...)
 	s.all = append(s.all, s.dataTable()...)
 	s.all = append(s.all, s.ingestTable()...)
@@ -142,6 +148,7 @@ func newSettings() *Settings {
 	s.all = append(s.all, s.notifyTable()...)
 	s.all = append(s.all, s.sqsTable()...)
 	s.all = append(s.all, s.redisTable()...)
+	s.all = append(s.all, s.encryptionTable()...)
 	s.all = append(s.all, s.healthTable()...)
 	s.all = append(s.all, s.ruleTables()...)
 	s.all = append(s.all, queueTable(DefaultQueue)...)
@@ -261,8 +268,12 @@ func queueTable(name string) []*setting {
 			doc: "The longest wait between attempts."},
 		{key: at + "lease", queue: q, value: duration(&q.Lease, 30*time.Second, time.Second, 12*time.Hour),
 			doc: "How long a worker owns a message without a sign of life."},
-		{key: at + "concurrency", queue: q, value: number(&q.Concurrency, 10, 1, 10_000),
-			doc: "How many jobs of the queue this server works on at once, where it has handlers for them."},
+		{key: at + "concurrency", queue: q, value: numberOr("auto", &q.Concurrency, 10, 1, 10_000),
+			doc: "How many jobs of the queue this server works on at once, where it has handlers for them. With auto, as many as what stands behind them takes: it follows how long they take, and errors that say that it is too much. Of the queue events, auto is for the writes to PostgreSQL, up to sink.connections."},
+		{key: at + "concurrencyMin", queue: q, value: number(&q.ConcurrencyMin, 1, 1, 10_000),
+			doc: "With concurrency: auto, never fewer."},
+		{key: at + "concurrencyMax", queue: q, value: number(&q.ConcurrencyMax, 100, 1, 10_000),
+			doc: "With concurrency: auto, never more."},
 		{key: at + "timeout", queue: q, value: duration(&q.Timeout, 0, 0, 7*day),
 			doc: "How long one attempt of a job may take, where the job says nothing. 0: as long as it wants."},
 		{key: at + "keepAge", queue: q, value: duration(&q.KeepAge, 3*day, 0, 3650*day),
@@ -273,6 +284,8 @@ func queueTable(name string) []*setting {
 			doc: "How long messages of the queue can be read and replayed after they were settled (forebay history). 0: not at all."},
 		{key: at + "deadMost", queue: q, value: number(&q.DeadMost, 0, 0, 1_000_000_000),
 			doc: "How many dead letters of the queue are kept; beyond it the oldest leave, counted and alerted of. 0: all. It holds for queues that the settings name, not for others by queues.default."},
+		{key: at + "encrypt", queue: q, value: flag(&q.Encrypt, true),
+			doc: "With encryption.current, whether what the queue says is sealed. BullMQ workers on Redis cannot read what is."},
 		{key: at + "sqs", queue: q, value: webURL(&q.SQS),
 			doc: "The standard queue of AWS SQS over which the jobs of the queue run; their rows stay here. Empty: none. Region, endpoint and credentials are those of sqs.url; it is no setting of queues.default."},
 		{key: at + "targetLatency", queue: q, value: duration(&q.TargetLatency, 30*time.Second, 10*time.Millisecond, day),

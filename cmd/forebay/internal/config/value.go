@@ -27,6 +27,8 @@ type setting struct {
 	rule    *Rule    // rules.<name>.*
 
 	sqsQueue *SQSQueue // sqsQueues.<name>.*
+
+	encryptionKey *EncryptionKey // encryptionKeys.<id>.*
 }
 
 // value parses and shows the value of one setting.
@@ -100,6 +102,27 @@ func number(p *int64, def, least, most int64) value {
 			return nil
 		},
 	}
+}
+
+// numberOr takes a word for 0, too.
+func numberOr(word string, p *int64, def, least, most int64) value {
+	v := number(p, def, least, most)
+	plain := v
+	v.allowed = word + ", or " + plain.allowed
+	v.get = func() string {
+		if *p == 0 {
+			return word
+		}
+		return plain.get()
+	}
+	v.set = func(s string) error {
+		if s == word {
+			*p = 0
+			return nil
+		}
+		return plain.set(s)
+	}
+	return v
 }
 
 func size(p *int64, def, least, most int64) value {

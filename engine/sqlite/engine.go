@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -57,6 +58,7 @@ type Engine struct {
 	flusher  *flusher            // the loop's
 	sealer   sealer              // of receipts
 	recovery Recovery
+	queued   atomic.Int64  // messages of the calls that the loop has not taken yet
 	stopping chan struct{} // closed when Close begins
 	stopped  chan struct{} // closed when the loop has ended
 
@@ -166,15 +168,17 @@ func (e *Engine) submit(ctx context.Context, o op) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	call := &call{op: o, done: make(chan error, 1), size: min(o.size(), queuedBytes)}
+	call := &call{op: o, done: make(chan error, 1), size: min(o.size(), queuedBytes), msgs: o.messages()}
 	if err := e.room.Acquire(ctx, call.size); err != nil {
 		return err
 	}
 	call.room = e.room
+	queued := e.queued.Add(call.msgs)
 	select {
 	case e.requests <- call:
-		e.flusher.handed(e.requests)
+		e.flusher.handed(queued)
 	case <-ctx.Done():
+		e.queued.Add(-call.msgs)
 		call.release()
 		return ctx.Err()
 	}

@@ -42,6 +42,13 @@ func (e *Engine) OnSync(f func(flush func() error) error) (restore func()) {
 	return func() { swap(was) }
 }
 
+// Few sets how many messages are too few for a commit of their own.
+func (e *Engine) Few(n int64) {
+	e.flusher.mu.Lock()
+	defer e.flusher.mu.Unlock()
+	e.flusher.few = n
+}
+
 // Hold stops the loop until release is called.
 func (e *Engine) Hold() (release func()) {
 	held, free := make(chan struct{}), make(chan struct{})

@@ -21,11 +21,11 @@ import (
 // Nil: nothing is synced, and calls are answered at once.
 type flusher struct {
 	sync   func() error
-	few    int        // calls that are too few for a commit of their own while a flush runs
+	few    int64      // messages that are too few for a commit of their own while a flush runs
 	failed chan error // tells the loop of a flush that failed, before any call hears of it
 	ended  chan struct{}
 
-	// enough is how many requests end the loop's pause; ripe and freed end it.
+	// enough is how many queued messages end the loop's pause; ripe and freed end it.
 	enough atomic.Int64
 	ripe   chan struct{} // there are enough
 	freed  chan struct{} // a flush has ended
@@ -33,7 +33,8 @@ type flusher struct {
 	mu      sync.Mutex
 	changed sync.Cond
 	waiting []*call
-	running int     // calls of the flush that runs
+	behind  int64   // messages of those
+	running int64   // messages of the flush that runs
 	spare   []*call // room for the next waiting ones
 	dirty   bool    // something was committed after the last flush began
 	broken  bool    // a flush failed: nothing is answered with success until mend
@@ -44,7 +45,7 @@ type flusher struct {
 func newFlusher(log *os.File) *flusher {
 	f := &flusher{
 		sync:   func() error { return syscall.Fdatasync(int(log.Fd())) },
-		few:    fewCalls,
+		few:    fewMessages,
 		failed: make(chan error, 1),
 		ended:  make(chan struct{}),
 		ripe:   make(chan struct{}, 1),
@@ -66,7 +67,7 @@ func (f *flusher) answer(calls []*call, wrote bool) {
 	now := calls[:0]
 	for _, c := range calls {
 		if c.op.durable() {
-			f.waiting = append(f.waiting, c)
+			f.waiting, f.behind = append(f.waiting, c), f.behind+c.msgs
 			f.dirty = f.dirty || wrote
 		} else {
 			now = append(now, c)
@@ -119,8 +120,8 @@ func (f *flusher) take() (calls []*call, dirty, broken bool) {
 		}
 		f.changed.Wait()
 	}
-	calls, dirty, f.running = f.waiting, f.dirty, len(f.waiting)
-	f.waiting, f.spare, f.dirty = f.spare, nil, false
+	calls, dirty, f.running = f.waiting, f.dirty, f.behind
+	f.waiting, f.behind, f.spare, f.dirty = f.spare, 0, nil, false
 	return calls, dirty, f.broken
 }
 
@@ -130,7 +131,7 @@ func (f *flusher) fail(err error) []*call {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	calls := f.waiting
-	f.waiting, f.broken = nil, true
+	f.waiting, f.behind, f.broken = nil, 0, true
 	select {
 	case f.failed <- err:
 	default: // one is told already
@@ -138,21 +139,21 @@ func (f *flusher) fail(err error) []*call {
 	return calls
 }
 
-// fewCalls is the few of a flusher: the commit of fewer costs more than it saves.
-const fewCalls = 16
+// fewMessages is the few of a flusher: the commit of fewer costs more than it saves.
+const fewMessages = 16
 
-// pause lets requests gather while a flush runs, since a commit costs much the same
-// for few and for many calls. It ends with the flush; or sooner, when no committed
-// group waits for the next flush yet and half as many requests have come as calls
-// are in this one, and not just a few, so that the disk need not wait for their
-// commit. So it also bounds how many calls wait for the disk; their bytes are bounded
-// by Engine.room.
-func (f *flusher) pause(have int, requests chan request) {
+// pause lets calls gather while a flush runs, since a commit costs much the same for few
+// and for many messages. It ends with the flush; or sooner, when no committed group waits
+// for the next flush yet and half as many messages have come as are in this one, and not
+// just a few, so that the disk need not wait for their commit. So it also bounds how many
+// calls wait for the disk; their bytes are bounded by Engine.room. have messages were
+// taken before.
+func (f *flusher) pause(have int64, queued *atomic.Int64) {
 	if f == nil {
 		return
 	}
 	f.mu.Lock()
-	running, behind := f.running, len(f.waiting)
+	running, behind := f.running, f.behind
 	if running == 0 { // it is about to begin, if there is anything to flush
 		running, behind = behind, 0
 	}
@@ -161,14 +162,14 @@ func (f *flusher) pause(have int, requests chan request) {
 	case running == 0:
 		more = 0
 	case behind == 0:
-		more = int64(max(running/2, f.few) - have)
+		more = max(running/2, f.few) - have
 	}
 	drain(f.freed)
 	drain(f.ripe)
 	f.pausing = true
 	f.enough.Store(more)
 	f.mu.Unlock()
-	if int64(len(requests)) < more {
+	if queued.Load() < more {
 		select {
 		case <-f.freed:
 		case <-f.ripe:
@@ -180,9 +181,9 @@ func (f *flusher) pause(have int, requests chan request) {
 	f.mu.Unlock()
 }
 
-// handed tells a loop that pauses that a request was added.
-func (f *flusher) handed(requests chan request) {
-	if f != nil && int64(len(requests)) >= f.enough.Load() {
+// handed tells a loop that pauses how many messages of calls wait for it.
+func (f *flusher) handed(queued int64) {
+	if f != nil && queued >= f.enough.Load() {
 		signal(f.ripe)
 	}
 }

@@ -104,6 +104,35 @@ func TestFlushAnswersWhatCameBefore(t *testing.T) {
 	restore()
 }
 
+// A commit beside a flush is for many messages, whether many calls bring them or one.
+func TestOneCallOfManyNeedNotWait(t *testing.T) {
+	e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db")})
+	g, restore := newGate(e)
+	e.Few(16)
+	answers := make(chan error, 2)
+	begin := func(prefix string, n int) {
+		msgs := messages(n, prefix)
+		go func() {
+			_, err := e.Send(context.Background(), msgs)
+			answers <- err
+		}()
+	}
+	begin("first", 100)
+	<-g.began
+	begin("second", 60)
+	waitFor(e, 1)
+	g.finish <- nil
+	if err := <-answers; err != nil {
+		t.Error(err)
+	}
+	<-g.began
+	g.finish <- nil
+	if err := <-answers; err != nil {
+		t.Error(err)
+	}
+	restore()
+}
+
 // waitFor waits until so many calls wait for the disk, without the flush that runs.
 func waitFor(e *sqlite.Engine, n int) {
 	for e.Unflushed() < n {

@@ -155,7 +155,7 @@ func (o *lapse) abort() {
 // takeOwn adds the engine's own ops to the calls of a cycle. Nobody waits for them.
 func (l *loop) takeOwn(calls []*call) []*call {
 	for i, o := range l.own {
-		calls = append(calls, &call{op: o, done: make(chan error, 1)})
+		calls = append(calls, &call{op: o, done: make(chan error, 1), msgs: 1})
 		l.own[i] = nil
 	}
 	l.own = l.own[:0]

@@ -18,6 +18,7 @@ type request interface{ request() }
 // op is a change of the store, or a question to it.
 type op interface {
 	size() int64
+	messages() int64 // that it is about, at least 1
 	// apply writes into the open transaction and notes what is to be published.
 	// It is called again, from the start, when the transaction was rolled back.
 	apply(t *tx) error
@@ -34,6 +35,7 @@ type call struct {
 	done chan error
 	room *semaphore.Weighted // nil: it took none
 	size int64               // of it
+	msgs int64               // that it is about
 }
 
 func (*call) request() {}
@@ -134,12 +136,13 @@ const mostYields = 2
 // waits, up to the bounds of one commit. It tells whether more may come.
 func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 	reqs = l.requested[:0]
-	bytes := int64(0)
+	bytes, msgs := int64(0), int64(0)
 	durable, paused := false, false
 	take := func(r request) {
 		reqs = append(reqs, r)
 		if c, ok := r.(*call); ok {
-			bytes += c.op.size()
+			l.e.queued.Add(-c.msgs)
+			bytes, msgs = bytes+c.op.size(), msgs+c.msgs
 			durable = durable || c.op.durable()
 		}
 	}
@@ -149,7 +152,7 @@ func (l *loop) gather(stopping *chan struct{}) (reqs []request, open bool) {
 	for yields := 0; ; {
 		full := len(reqs) >= groupCalls || bytes >= groupBytes
 		if durable && !paused && (full || yields > mostYields) {
-			l.flusher.pause(len(reqs), l.e.requests)
+			l.flusher.pause(msgs, &l.e.queued)
 			paused = true
 		}
 		if full {

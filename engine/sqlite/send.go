@@ -160,7 +160,8 @@ func newSend(n int) *send {
 	return &send{results: make([]forebay.SendResult, n), msgs: make([]encoded, 0, n), at: make([]int, 0, n)}
 }
 
-func (o *send) size() int64 { return o.bytes + 256 }
+func (o *send) size() int64     { return o.bytes + 256 }
+func (o *send) messages() int64 { return max(int64(len(o.msgs)), 1) }
 
 func (o *send) apply(t *tx) error {
 	o.counts = slices.Grow(o.counts[:0], len(o.msgs))

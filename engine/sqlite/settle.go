@@ -87,7 +87,8 @@ type settled struct {
 	keeps bool // released, it needs a row: that it was begun counts
 }
 
-func (o *settle) size() int64 { return o.bytes }
+func (o *settle) size() int64     { return o.bytes }
+func (o *settle) messages() int64 { return max(int64(len(o.in)), 1) }
 
 func (o *settle) apply(t *tx) error {
 	o.done, o.counts = o.done[:0], o.counts[:0]

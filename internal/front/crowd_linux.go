@@ -67,8 +67,8 @@ func newCrowd(f *Front) *crowd {
 }
 
 // usual is how many workers there are when no turn is slow: one that reads for each
-// processor, and one whose requests are being handled.
-func usual() int { return runtime.GOMAXPROCS(0) + 1 }
+// processor, and some whose requests wait for the disk.
+func usual() int { return runtime.GOMAXPROCS(0) + 3 }
 
 // join takes a connection of which nothing is left to do, if it can be watched. The
 // caller has it no more then.

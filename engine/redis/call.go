@@ -66,8 +66,8 @@ type reply struct {
 // run runs a script and takes in what it says beside its answer. While the server
 // says that it did nothing (it loads, is a replica, has no master) or cannot be dialled,
 // it tries again until the call's time is over.
-func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+func (e *Engine) run(whole context.Context, name string, args ...any) (reply, error) {
+	ctx, cancel := context.WithTimeout(whole, e.cfg.Timeout)
 	defer cancel()
 	now := int64(0)
 	if e.cfg.Now != nil {
@@ -81,6 +81,9 @@ func (e *Engine) run(ctx context.Context, name string, args ...any) (reply, erro
 			return e.taken(v), nil
 		}
 		if !undone(err) || !pause(ctx, wait) {
+			if late(err) && whole.Err() == nil {
+				e.block.cut()
+			}
 			return reply{}, e.fault(err)
 		}
 	}
@@ -116,6 +119,12 @@ func undone(err error) bool {
 		}
 	}
 	return false
+}
+
+// late tells whether there was no answer in time.
+func late(err error) bool {
+	var n net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
 // fault gives an error of the client its code.

@@ -89,6 +89,8 @@ func (k *kicked) read(most time.Duration, key, after string) (ms []goredis.XMess
 	return ms, err
 }
 
+func (k *kicked) cut() {}
+
 func (k *kicked) close() error {
 	close(k.closed)
 	return nil

@@ -97,11 +97,9 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 	if e.client, err = connect(cfg, 32); err != nil {
 		return nil, err
 	}
-	blocks, err := connect(cfg, 4)
-	if err != nil {
+	if e.block, err = newBlocking(cfg); err != nil {
 		return nil, err
 	}
-	e.block = blocking{blocks, cfg.Timeout}
 	e.sends = &combiner[sendItem, sendAnswer]{e: e, most: sendsAtOnce, do: e.sendScript}
 	e.settles = &combiner[settleItem, settleAnswer]{e: e, most: settlesAtOnce, do: e.settleScript}
 	if change != nil {

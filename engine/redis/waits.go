@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -42,6 +43,7 @@ type waits struct {
 	queues  map[string]*watch
 	reading map[string]bool // queues that the reader blocks on, or soon will
 	runs    bool            // the reader
+	turn    int             // of the reader's connection
 }
 
 func newWaits(e *Engine) *waits {
@@ -153,16 +155,23 @@ func (ws *waits) ripe(w *waiter) bool {
 	return len(w.signal) > 0 || !q.at.IsZero() && !q.at.After(time.Now())
 }
 
-func (ws *waits) wakeKey() string { return ws.e.global("w:" + ws.e.instance) }
+// wakeKey is another for each connection: the server may not have learned that the one
+// before has ended, and would give it what the reader should get. It needs ws.mu.
+func (ws *waits) wakeKey() string {
+	return ws.e.global("w:" + ws.e.instance + ":" + strconv.Itoa(ws.turn))
+}
 
 // nudge makes the reader look again at what it should block on.
 func (ws *waits) nudge() {
 	ctx, cancel := context.WithTimeout(context.Background(), ws.e.cfg.Timeout)
 	defer cancel()
 	// When it fails, the reader looks again at the end of its block.
+	ws.mu.Lock()
+	key := ws.wakeKey()
+	ws.mu.Unlock()
 	pipe := ws.e.client.Pipeline()
-	pipe.ZAdd(ctx, ws.wakeKey(), goredis.Z{Member: "0"})
-	pipe.PExpire(ctx, ws.wakeKey(), time.Minute)
+	pipe.ZAdd(ctx, key, goredis.Z{Member: "0"})
+	pipe.PExpire(ctx, key, time.Minute)
 	_, _ = pipe.Exec(ctx)
 	ws.e.did()
 }
@@ -197,7 +206,7 @@ func (ws *waits) read() {
 			pauseFor = 0
 		case err != nil:
 			pauseFor = min(max(2*pauseFor, 50*time.Millisecond), 2*time.Second)
-			ws.wakeAll() // signals may have been lost
+			ws.lost()
 		default:
 			pauseFor = 0
 			ws.popped(of[got.Key], got.Member, got.Score)
@@ -227,8 +236,10 @@ func (ws *waits) popped(queue string, member any, score float64) {
 	_, _ = ws.e.run(context.Background(), "rewake", queue)
 }
 
-func (ws *waits) wakeAll() {
+// lost lets all look, since signals may have been lost with a connection.
+func (ws *waits) lost() {
 	ws.mu.Lock()
+	ws.turn++
 	queues := make([]string, 0, len(ws.queues))
 	for queue := range ws.queues {
 		queues = append(queues, queue)

@@ -45,7 +45,13 @@ func blocked(t testing.TB, s *redistest.Server, n int, and func() bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if and() && strings.Count(list, "cmd=bzpopmin") >= n {
+		n := n
+		for line := range strings.Lines(list) {
+			if strings.Contains(line, " flags=b ") && strings.Contains(line, " cmd=bzpopmin") {
+				n--
+			}
+		}
+		if and() && n <= 0 {
 			return
 		}
 	}

@@ -41,10 +41,13 @@ type Server struct {
 	cmd *exec.Cmd
 }
 
+// New gives a server that does not run yet, with a folder for its files. Whoever starts it ends it.
+func New(dir string, cfg Config) *Server { return &Server{dir: dir, cfg: cfg} }
+
 // Start gives a server that runs until the end of the test.
 func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
-	s := &Server{dir: t.TempDir(), cfg: cfg}
+	s := New(t.TempDir(), cfg)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

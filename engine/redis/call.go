@@ -127,6 +127,21 @@ func late(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
 }
 
+// errDenied marks what the server refuses to whoever this process is there. That is no word
+// on who calls it: to callers Redis is unavailable, and the hint is for the operator.
+var errDenied = errors.New("no right")
+
+// opening gives the code to an error that whoever starts this process can mend.
+func opening(err error) error {
+	var coded *forebay.Error
+	if errors.Is(err, errDenied) && errors.As(err, &coded) {
+		told := *coded
+		told.Code = forebay.CodeUnauthorized
+		return &told
+	}
+	return err
+}
+
 // fault gives an error of the client its code.
 func (e *Engine) fault(err error) error {
 	var coded *forebay.Error
@@ -140,7 +155,10 @@ func (e *Engine) fault(err error) error {
 		f.Hint = "raise maxmemory, or let queues drain"
 		return f
 	case strings.HasPrefix(err.Error(), "NOAUTH "), strings.HasPrefix(err.Error(), "WRONGPASS "), strings.HasPrefix(err.Error(), "NOPERM "):
-		return fail(forebay.CodeUnauthorized, "the server refuses the user: %v", err)
+		f := fail(forebay.CodeUnavailable, "the server refuses the user of this process: %v", err)
+		f.Err = errors.Join(errDenied, err)
+		f.Hint = "correct user and password of the address; the user needs all commands but those that administer the server"
+		return f
 	case strings.HasPrefix(err.Error(), "ERR "), strings.HasPrefix(err.Error(), "WRONGTYPE "):
 		return fail(forebay.CodeInternal, "a script failed: %w", err)
 	}

@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +28,8 @@ func TestErrorsOfTheServer(t *testing.T) {
 		{"TRYAGAIN Multiple keys request during rehashing of slot", true, forebay.CodeUnavailable},
 		{"UNBLOCKED force unblock from blocking operation", false, forebay.CodeUnavailable},
 		{"OOM command not allowed when used memory > 'maxmemory'.", false, forebay.CodeFull},
-		{"NOAUTH Authentication required.", false, forebay.CodeUnauthorized},
-		{"NOPERM No permissions to run the 'evalsha' command", false, forebay.CodeUnauthorized},
+		{"NOAUTH Authentication required.", false, forebay.CodeUnavailable},
+		{"NOPERM No permissions to run the 'evalsha' command", false, forebay.CodeUnavailable},
 		{"ERR user_script:1: attempt to index a nil value", false, forebay.CodeInternal},
 		{io.EOF.Error(), false, forebay.CodeUnavailable},
 	} {
@@ -38,6 +39,15 @@ func TestErrorsOfTheServer(t *testing.T) {
 		}
 		if got := forebay.CodeOf(e.fault(err)); got != c.code {
 			t.Errorf("%s has code %s, want %s", c.says, got, c.code)
+		}
+		// Who starts the process can mend what it may do there; callers cannot.
+		denied := strings.HasPrefix(c.says, "NO") && c.says[:4] != "NORE"
+		if got := forebay.CodeOf(opening(e.fault(err))); (got == forebay.CodeUnauthorized) != denied {
+			t.Errorf("%s has code %s at the start", c.says, got)
+		}
+		var coded *forebay.Error
+		if errors.As(e.fault(err), &coded); denied && (coded.Hint == "" || !strings.Contains(coded.Text, c.says)) {
+			t.Errorf("%s tells an operator %q, %q", c.says, coded.Text, coded.Hint)
 		}
 	}
 }

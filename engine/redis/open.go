@@ -115,7 +115,7 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 	if err := e.greet(ctx); err != nil {
 		_ = e.client.Close()
 		_ = e.block.close()
-		return nil, err
+		return nil, opening(err)
 	}
 	e.running.Go(e.keeper.run)
 	return e, nil

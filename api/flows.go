@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -124,6 +125,8 @@ type EditFlow struct {
 type FlowEdit struct {
 	Path  string          `json:"path" doc:"Such as steps.welcome.retry.attempts"`
 	Value json.RawMessage `json:"value,omitempty" doc:"Absent: the field is taken out."`
+
+	Rename string `json:"rename,omitempty" maxLength:"32" doc:"Of a step (the path steps.ID): its new id. All that names it follows: needs, branches, gotos, expressions."`
 }
 
 // FlowProblem is one thing that is wrong with a file, with its place and a sentence.
@@ -183,7 +186,7 @@ func (a *API) flowRoutes(h huma.API) {
 		src := []byte(in.Body.Source)
 		for i, e := range in.Body.Edits {
 			var err error
-			if src, err = flow.Edit(src, e.Path, e.Value); err != nil {
+			if src, err = e.apply(src); err != nil {
 				return reply(FlowText{}, fmt.Errorf("edits[%d]: %w", i, fileError(err)))
 			}
 		}
@@ -191,6 +194,18 @@ func (a *API) flowRoutes(h huma.API) {
 	})
 	a.fileRoutes(h)
 	a.flowDryRoutes(h)
+	a.crossRoutes(h)
+}
+
+func (e FlowEdit) apply(src []byte) ([]byte, error) {
+	if e.Rename == "" {
+		return flow.Edit(src, e.Path, e.Value)
+	}
+	id, ok := strings.CutPrefix(e.Path, "steps.")
+	if !ok || e.Value != nil {
+		return nil, wrong("path", "%q cannot be renamed; steps.ID without a value can", e.Path)
+	}
+	return flow.Rename(src, id, e.Rename)
 }
 
 // fileRoutes are those whose bodies are files.

@@ -18,6 +18,9 @@ type flowCmd struct {
 	Validate flowValidateCmd `cmd:"" help:"Tell all that is wrong with files, without a server."`
 	Fmt      flowFmtCmd      `cmd:"" help:"Write files the usual way, without a server."`
 	Diff     flowDiffCmd     `cmd:"" help:"Tell what a file does otherwise than another, or than what the server has."`
+	DryRun   flowDryRunCmd   `cmd:"" help:"Tell what a run of a file would do with an input; nothing is sent."`
+	Export   flowExportCmd   `cmd:"" help:"Write a flow as an Open Workflow document, without a server."`
+	Import   flowImportCmd   `cmd:"" help:"Write an Open Workflow document as a flow, without a server."`
 	Put      flowPutCmd      `cmd:"" help:"Store files, each as the next version of its flow."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, or a run and what it waits for."`
 	Run      flowRunCmd      `cmd:"" help:"Start a run."`

@@ -37,9 +37,10 @@ export const kept = {
       return null;
     }
   },
-  set(key: string, value: string) {
+  set(key: string, value: string | null) {
     try {
-      localStorage.setItem("forebay." + key, value);
+      if (value === null) localStorage.removeItem("forebay." + key);
+      else localStorage.setItem("forebay." + key, value);
     } catch {
       // a private window
     }

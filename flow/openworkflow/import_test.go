@@ -1,6 +1,7 @@
 package openworkflow_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/openworkflow"
@@ -157,5 +159,26 @@ func TestAnyDocumentEndsWell(t *testing.T) {
 	}
 	if taken < 10 {
 		t.Errorf("of 150 documents %d were taken: the others show little", taken)
+	}
+}
+
+// What follows a task with a condition goes on where it does not hold, also from the
+// beginning of a document, where nothing else leads to it.
+func TestWhatFollowsAConditionGoesOn(t *testing.T) {
+	t.Parallel()
+	src, _, err := openworkflow.Import([]byte("document: {dsl: 1.0.3, namespace: a, name: a, version: 0.1.0}\n" +
+		"do: [{a: {if: '${ .n > 1 }', call: x, with: {}}}, {b: {call: y, with: {}}}, {c: {if: '${ $workflow.input.n > 2 }', call: z, with: {}}}, {d: {call: v, with: {}}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, _ := flow.Load(src, flow.Known{})
+	for input, want := range map[string]string{`{"n":1}`: "b d", `{"n":2}`: "a b d", `{"n":3}`: "a b c d"} {
+		var sent []string
+		for _, s := range plan.Try(flow.NewInput(json.RawMessage(input)), time.Now(), flow.Trial{}).Sent {
+			sent = append(sent, s.Step)
+		}
+		if got := strings.Join(sent, " "); got != want {
+			t.Errorf("%s: %s, want %s\n%s", input, got, want, src)
+		}
 	}
 }

@@ -135,3 +135,79 @@ test("forms make a branch, a wait and a join; a dry run takes the way that its i
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });
+
+// typed enters a text key by key, as fast as it goes.
+async function typed(page, field, text) {
+  await field.click();
+  await page.keyboard.press("Control+a");
+  await page.keyboard.type(text);
+  await page.keyboard.press("Tab");
+}
+
+test("whoever types fast on a slow machine loses no key, in no field; a step is renamed, and what was drawn is there again", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/flows/fast/edit");
+  const box = (name) => page.locator(".inspector").getByLabel(name, { exact: true });
+  const node = (id) => page.locator(`.react-flow__node[data-id="${id}"]`);
+  await page.getByRole("button", { name: "welcome" }).click();
+  await node("welcome").waitFor();
+  await page.getByRole("button", { name: "Wait for an event" }).click();
+  await node("event").waitFor();
+  await box("Type of the event").waitFor();
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send("Emulation.setCPUThrottlingRate", { rate: 6 });
+  await typed(page, box("Title"), "Paid, at last");
+  await typed(page, box("Type of the event"), "order.paid.for");
+  await typed(page, box("Which of them"), "event.id == input.id");
+  await typed(page, box("At most"), "36h");
+  await typed(page, box("When"), "input.n > 1");
+  await typed(page, box("Id"), "paid_at_last"); // while what was typed before is still on its way
+  await node("paid_at_last").waitFor({ timeout: 60_000 });
+  await node("welcome").click();
+  await typed(page, box("Title"), "Say hello");
+  await typed(page, box("What it gets"), '{"exact": 1234567890123456789}');
+  await page.locator(".inspector").getByText("Attempts, times, order").click();
+  for (const [name, text] of [["Attempts", "17"], ["Timeout", "90s"], ["Group", "${input.id}"]]) await typed(page, box(name), text);
+  await cdp.send("Emulation.setCPUThrottlingRate", { rate: 1 });
+  await page.getByRole("button", { name: "YAML" }).click(); // all of it is on its way there
+  const text = page.locator("textarea[aria-label=YAML]");
+  const wanted = [
+    "title: Paid, at last", "type: order.paid.for", "match: event.id == input.id", "timeout: 36h", "when: input.n > 1", "paid_at_last:",
+    "title: Say hello", "exact: 1234567890123456789", "attempts: 17", "timeout: 90s", "group: ${input.id}",
+  ];
+  await eventually("every character is in the file", async () => {
+    const file = (await text.inputValue()).replaceAll('"', "");
+    return wanted.every((w) => file.includes(w));
+  }, 60).catch(async (e) => { throw new Error(e.message + "\n" + (await text.inputValue())); });
+  const file = await text.inputValue();
+  await page.goto(server.url + "/flows");
+  await page.goto(server.url + "/flows/fast/edit?pane=yaml");
+  await page.getByText("what you drew and did not publish").waitFor();
+  assert.equal(await text.inputValue(), file);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("a document of Open Workflow becomes a flow, with what cannot cross, and a flow a document", async () => {
+  const page = await open(chrome);
+  await page.goto(server.url + "/flows");
+  await page.getByRole("button", { name: "Import…" }).click();
+  const dialog = page.getByRole("dialog");
+  const file = (name, text) => dialog.getByLabel("File").setInputFiles({ name, mimeType: "application/yaml", buffer: Buffer.from(text) });
+  await file("wrong.yaml", "document: {dsl: 1.0.3, namespace: a, name: crossed, version: 0.1.0}\ndo: [{a: {run: {shell: {command: ls}}}}]\n");
+  await dialog.getByText("a run is read that is of a workflow").waitFor();
+  assert.ok(await dialog.getByRole("button", { name: "Draw it" }).isDisabled());
+  await file("crossed.yaml", "document: {dsl: 1.0.3, namespace: a, name: crossed, version: 0.1.0, tags: {a: b}}\ndo: [{first: {call: welcome}}, {then: {wait: PT1M}}]\n");
+  await dialog.getByText("tags is left out").waitFor();
+  await dialog.getByRole("button", { name: "Draw it" }).click();
+  await page.waitForURL("**/flows/crossed/edit");
+  await eventually("it is drawn", async () => (await page.locator(".react-flow__node").count()) === 2);
+  await page.getByRole("button", { name: "Export…" }).click();
+  await dialog.getByText("All of it crosses.").waitFor();
+  const [saved] = await Promise.all([page.waitForEvent("download"), dialog.getByRole("button", { name: "Save the file" }).click()]);
+  assert.equal(saved.suggestedFilename(), "crossed.openworkflow.yaml");
+  assert.match(await dialog.locator("pre").textContent(), /call: welcome/);
+  assert.deepEqual(await faults(page), []);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});

@@ -12,7 +12,7 @@ type Sample = { end: End; output: string };
 
 // DryRun asks what a run would do with an input, where the steps end as it is said here.
 // Nothing is sent; the drawing shows how each step would be.
-export function DryRun({ text, steps, first, show, tried }: { text: string; steps: FlowStep[]; first: string; show: (v?: TriedFlow) => void; tried?: TriedFlow }) {
+export function DryRun({ text, steps, first, show, tried }: { text: (use: (text: string) => void) => void; steps: FlowStep[]; first: string; show: (v?: TriedFlow) => void; tried?: TriedFlow }) {
   const t = useT();
   const [input, setInput] = useState(first);
   const [samples, setSamples] = useState<Record<string, Sample>>({});
@@ -21,12 +21,12 @@ export function DryRun({ text, steps, first, show, tried }: { text: string; step
   const of = (id: string): Sample => samples[id] ?? { end: "ok", output: "" };
   const set = (id: string, more: Partial<Sample>) => setSamples((all) => ({ ...all, [id]: { ...of(id), ...more } }));
   const wrong = wrongJson(input) ?? ends.map((s) => of(s.id).output.trim()).filter(Boolean).map((o) => wrongJson(o)).find(Boolean);
-  const run = async () => {
+  const run = async (source: string) => {
     setError(undefined);
     const with_ = (f: (s: Sample) => boolean) => ends.filter((s) => f(of(s.id))).map((s) => s.id);
     const outputs = with_((s) => s.end === "ok" && s.output.trim() !== "").map((id) => `${JSON.stringify(id)}:${of(id).output}`);
     const failures = Object.fromEntries(with_((s) => s.end === "fail").map((id) => [id, {}]));
-    const rest = JSON.stringify({ source: text, failures, timedOut: with_((s) => s.end === "timeout") });
+    const rest = JSON.stringify({ source, failures, timedOut: with_((s) => s.end === "timeout") });
     try {
       show(await call<TriedFlow>("/api/flows/dry-run", { raw: `${rest.slice(0, -1)},"input":${input},"outputs":{${outputs.join(",")}}}` }));
     } catch (e) {
@@ -43,7 +43,7 @@ export function DryRun({ text, steps, first, show, tried }: { text: string; step
           <label>{t("flow.input")}<textarea class="code" rows={6} spellcheck={false} value={input} aria-invalid={!!wrongJson(input)} onInput={(e) => setInput(e.currentTarget.value)} /></label>
           {wrong && <p class="bad" role="status">{wrong}</p>}
           <Trouble error={error} />
-          <div class="acts"><button type="button" class="main" disabled={!!wrong || steps.length === 0} onClick={() => void run()}>{t("dry.run")}</button>{tried && <button type="button" onClick={() => show(undefined)}>{t("clear")}</button>}</div>
+          <div class="acts"><button type="button" class="main" disabled={!!wrong || steps.length === 0} onClick={() => text((source) => void run(source))}>{t("dry.run")}</button>{tried && <button type="button" onClick={() => show(undefined)}>{t("clear")}</button>}</div>
         </div>
         <div class="samples">
           {ends.map((s) => (

@@ -1,11 +1,18 @@
-import type { Edit } from "./designer";
-import { list, oneOrList, type Fields } from "./fields";
+import { list, oneOrList, type Fields } from "./lists";
 
 // What a gesture on the drawing changes in the file. A line from a branch is one of its
 // cases, one from a parallel is in its list, any other is a need of where it leads.
 
 export interface File {
+  [field: string]: unknown;
   steps?: Record<string, Fields>;
+}
+
+// Edit is one change of a file.
+export interface Edit {
+  path: string;
+  value?: unknown; // absent: the field is taken out
+  rename?: string; // of a step: its new id, also where others name it
 }
 
 interface Case {

@@ -1,33 +1,41 @@
-import { useState } from "react";
-import { print } from "../api/json";
+import type { ReactNode } from "react";
+import { parse, print } from "../api/json";
 import { wrongJson } from "../ui/addjob";
-import type { Edit } from "./designer";
-import type { File } from "./edits";
+import { useDraft } from "../ui/draft";
+import type { Edit, File } from "./edits";
+import type { Fields } from "./lists";
 
-// Fields are those of a step in its file.
-export type Fields = Record<string, unknown>;
+export { list, oneOrList, type Fields } from "./lists";
 
-// SetEdit makes changes. Those that depend on what stands in the file are asked for when
-// all that were made before are in it.
-export type SetEdit = (e: Edit[] | ((file: File) => Edit[])) => Promise<void>;
+// SetEdit makes changes, and tells when they are made and shown: false, they were refused.
+// Those that depend on what stands in the file are asked for when all that were made
+// before are in it.
+export type SetEdit = (e: Edit[] | ((file: File) => Edit[])) => Promise<boolean>;
 
 export function at(v: unknown, path: string): unknown {
   return path.split(".").reduce<unknown>((o, key) => (o && typeof o === "object" ? (o as Fields)[key] : undefined), v);
 }
 
-// change sets a field below a step; one that is emptied goes, and with the last of its
-// map the map.
-export function change(id: string, own: Fields, path: string, value: unknown): Edit[] {
-  if (value === at(own, path)) return [];
-  if (value === undefined) {
-    for (let up = path.lastIndexOf("."); up > 0; up = path.lastIndexOf(".")) {
-      const map = at(own, path.slice(0, up));
-      if (!map || typeof map !== "object" || Object.keys(map).length > 1) break;
-      path = path.slice(0, up);
+// change sets a field of a step, or with an empty id of the flow; one that is emptied
+// goes, and with the last of its map the map. A step that has gone is not made anew.
+export function change(id: string, path: string, value: unknown): (file: File) => Edit[] {
+  return (file) => {
+    const own = id ? file.steps?.[id] : file;
+    if (!own || value === at(own, path)) return [];
+    let cut = path;
+    if (value === undefined) {
+      for (let up = cut.lastIndexOf("."); up > 0; up = cut.lastIndexOf(".")) {
+        const map = at(own, cut.slice(0, up));
+        if (!map || typeof map !== "object" || Object.keys(map).length > 1) break;
+        cut = cut.slice(0, up);
+      }
     }
-  }
-  return [{ path: (id ? `steps.${id}.` : "") + path, value }];
+    return [{ path: (id ? `steps.${id}.` : "") + cut, value }];
+  };
 }
+
+// toggle puts one into a list, or takes it out.
+export const toggle = (all: string[], one: string, on: boolean) => (on ? [...all.filter((a) => a !== one), one] : all.filter((a) => a !== one));
 
 export interface Own {
   id: string; // of the step; empty: the flow itself
@@ -37,21 +45,19 @@ export interface Own {
 
 const shown = (v: unknown) => (v === undefined || v === null ? "" : typeof v === "object" ? print(v) : String(v));
 
-// Line is a field of one line.
+// Word is a field of one line that is what it is until it is left.
+export function Word({ name, now, give, number, ...more }: { name: ReactNode; now: string; give: (text: string) => Promise<boolean> | undefined; number?: boolean; placeholder?: string; list?: string; required?: boolean }) {
+  const { field, enter } = useDraft(now, (text) => give(text.trim()));
+  return <label>{name}<input type="text" {...more} {...field} onKeyDown={enter} inputMode={number ? "decimal" : "text"} autoComplete="off" spellcheck={false} /></label>;
+}
+
+// Line is a field of a step of one line.
 export function Line({ id, own, edit, path, name, hint, number, list, required }: Own & { path: string; name: string; hint?: string; number?: boolean; list?: string; required?: boolean }) {
-  const now = shown(at(own, path));
-  return (
-    <label>{name}
-      <input
-        key={now} inputMode={number ? "decimal" : "text"} defaultValue={now} placeholder={hint} list={list} required={required} autoComplete="off" spellcheck={false}
-        onChange={(e) => {
-          const text = e.currentTarget.value.trim();
-          if (text === "" && required) e.currentTarget.value = now;
-          else void edit(change(id, own, path, text === "" ? undefined : number && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text));
-        }}
-      />
-    </label>
-  );
+  const give = (text: string) => {
+    if (text === "") return required ? undefined : edit(change(id, path, undefined));
+    return edit(change(id, path, number && Number.isFinite(Number(text)) ? Number(text) : text));
+  };
+  return <Word name={name} now={shown(at(own, path))} give={give} number={number} placeholder={hint} list={list} required={required} />;
 }
 
 // Choice is one of a few.
@@ -69,41 +75,31 @@ export function Choice({ name, value, options, set }: { name: string; value: str
 export function Whole({ id, own, edit, path, name, hint }: Own & { path: string; name: string; hint?: string }) {
   const value = at(own, path);
   const before = value === undefined ? "" : print(value);
-  return <Text key={before} before={before} name={name} hint={hint} set={(text) => void edit(change(id, own, path, text === "" ? undefined : JSON.parse(text)))} />;
-}
-
-function Text({ before, name, hint, set }: { before: string; name: string; hint?: string; set: (text: string) => void }) {
-  const [text, setText] = useState(before);
-  const wrong = text.trim() === "" ? undefined : wrongJson(text);
+  const wrongIn = (text: string) => (text.trim() === "" ? undefined : wrongJson(text));
+  // What is no JSON stays as it is written until it is.
+  const give = (text: string) => (wrongIn(text) ? Promise.resolve(false) : edit(change(id, path, text.trim() === "" ? undefined : parse(text))));
+  const { text, field } = useDraft(before, give);
+  const wrong = wrongIn(text);
   return (
     <label>{name}
-      <textarea class="code" rows={Math.min(10, Math.max(2, before.split("\n").length))} spellcheck={false} placeholder={hint} value={text} aria-invalid={!!wrong} onInput={(e) => setText(e.currentTarget.value)} onBlur={() => !wrong && text !== before && set(text.trim())} />
+      <textarea class="code" rows={Math.min(10, Math.max(2, before.split("\n").length))} spellcheck={false} placeholder={hint} aria-invalid={!!wrong} {...field} />
       {wrong && <span class="bad">{wrong}</span>}
     </label>
   );
 }
 
-// Ticks choose steps.
-export function Ticks({ name, all, chosen, disabled, set }: { name: string; all: string[]; chosen: string[]; disabled?: (id: string) => boolean; set: (ids: string[]) => void }) {
+// Ticks choose steps; each is told alone, since others may be on their way.
+export function Ticks({ name, all, chosen, disabled, set }: { name: string; all: string[]; chosen: string[]; disabled?: (id: string) => boolean; set: (id: string, on: boolean) => void }) {
   return (
     <fieldset>
       <legend>{name}</legend>
       <div class="picks">
         {all.map((id) => (
           <label key={id} class="tick">
-            <input type="checkbox" checked={chosen.includes(id)} disabled={!chosen.includes(id) && disabled?.(id)} onChange={(e) => set(e.currentTarget.checked ? [...chosen, id] : chosen.filter((c) => c !== id))} /> {id}
+            <input type="checkbox" checked={chosen.includes(id)} disabled={!chosen.includes(id) && disabled?.(id)} onChange={(e) => set(id, e.currentTarget.checked)} /> {id}
           </label>
         ))}
       </div>
     </fieldset>
   );
-}
-
-// list reads what may be one step or several; one is written as itself.
-export function list(v: unknown): string[] {
-  return Array.isArray(v) ? v.map(String) : typeof v === "string" && v !== "" ? [v] : [];
-}
-
-export function oneOrList(ids: string[]): string | string[] | undefined {
-  return ids.length === 0 ? undefined : ids.length === 1 ? ids[0] : ids;
 }

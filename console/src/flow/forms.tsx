@@ -1,6 +1,6 @@
 import type { FlowStep } from "../api/types";
 import { useT } from "../i18n";
-import { at, change, Choice, Line, list, oneOrList, Ticks, Whole, type Fields, type Own } from "./fields";
+import { at, change, Choice, Line, list, oneOrList, Ticks, toggle, Whole, Word, type Fields, type Own } from "./fields";
 import { leads } from "./graph";
 
 // The forms of what a step can be, each made for its part of the file's schema.
@@ -22,7 +22,7 @@ export function BranchForm(f: Form) {
   const t = useT();
   const read = (v: unknown) => (Array.isArray(v) ? v : []) as Case[];
   const cases = read(f.own.branch);
-  const set = (next: (now: Case[]) => Case[]) => void f.edit((file) => [{ path: `steps.${f.id}.branch`, value: next(read(file.steps?.[f.id]?.branch)) }]);
+  const set = (next: (now: Case[]) => Case[]) => f.edit((file) => [{ path: `steps.${f.id}.branch`, value: next(read(file.steps?.[f.id]?.branch)) }]);
   const put = (i: number, make: (c: Case) => Case) => set((now) => now.map((old, n) => (n === i ? make(old) : old)));
   const move = (i: number, by: number) => set((now) => { const next = [...now]; [next[i], next[i + by]] = [next[i + by], next[i]]; return next; });
   return (
@@ -30,18 +30,19 @@ export function BranchForm(f: Form) {
       <legend>{t("form.cases")}</legend>
       {cases.map((c, i) => (
         <div key={i} class="case">
-          <label>{c.when === undefined ? t("flow.else") : t("form.case.when", { n: i + 1 })}
-            <input key={String(c.when ?? "")} defaultValue={String(c.when ?? "")} placeholder={t("flow.else")} spellcheck={false} autoComplete="off" onChange={(e) => { const when = e.currentTarget.value.trim(); put(i, (old) => (when ? { when, to: old.to } : { to: old.to })); }} />
-          </label>
-          <Ticks name={t("form.case.to")} all={others(f)} chosen={list(c.to)} disabled={later(f)} set={(ids) => put(i, (old) => ({ ...old, to: oneOrList(ids) ?? [] }))} />
+          <Word
+            name={c.when === undefined ? t("flow.else") : t("form.case.when", { n: i + 1 })} now={String(c.when ?? "")} placeholder={t("flow.else")}
+            give={(when) => put(i, (old) => (when ? { when, to: old.to } : { to: old.to }))}
+          />
+          <Ticks name={t("form.case.to")} all={others(f)} chosen={list(c.to)} disabled={later(f)} set={(id, on) => void put(i, (old) => ({ ...old, to: oneOrList(toggle(list(old.to), id, on)) ?? [] }))} />
           <div class="row">
-            <button type="button" class="quiet small" disabled={i === 0} aria-label={t("form.up")} onClick={() => move(i, -1)}>↑</button>
-            <button type="button" class="quiet small" disabled={i === cases.length - 1} aria-label={t("form.down")} onClick={() => move(i, 1)}>↓</button>
-            <button type="button" class="quiet small" disabled={cases.length === 1} onClick={() => set((now) => now.filter((_, n) => n !== i))}>{t("delete")}</button>
+            <button type="button" class="quiet small" disabled={i === 0} aria-label={t("form.up")} onClick={() => void move(i, -1)}>↑</button>
+            <button type="button" class="quiet small" disabled={i === cases.length - 1} aria-label={t("form.down")} onClick={() => void move(i, 1)}>↓</button>
+            <button type="button" class="quiet small" disabled={cases.length === 1} onClick={() => void set((now) => now.filter((_, n) => n !== i))}>{t("delete")}</button>
           </div>
         </div>
       ))}
-      <button type="button" class="small" onClick={() => set((now) => before(now, { when: "true", to: [] }))}>{t("form.case.add")}</button>
+      <button type="button" class="small" onClick={() => void set((now) => before(now, { when: "true", to: [] }))}>{t("form.case.add")}</button>
     </fieldset>
   );
 }
@@ -54,18 +55,18 @@ function before(cases: Case[], c: Case): Case[] {
 
 export function ParallelForm(f: Form) {
   const t = useT();
-  return <Ticks name={t("form.parallel")} all={others(f)} chosen={list(f.own.parallel)} disabled={later(f)} set={(ids) => void f.edit([{ path: `steps.${f.id}.parallel`, value: oneOrList(ids) ?? [] }])} />;
+  return <Ticks name={t("form.parallel")} all={others(f)} chosen={list(f.own.parallel)} disabled={later(f)} set={(id, on) => void f.edit((file) => [{ path: `steps.${f.id}.parallel`, value: oneOrList(toggle(list(file.steps?.[f.id]?.parallel), id, on)) ?? [] }])} />;
 }
 
 export function JoinForm(f: Form) {
   const t = useT();
   const now = f.own.join;
   const kind = typeof now === "number" ? "n" : String(now);
-  const set = (value: unknown) => void f.edit([{ path: `steps.${f.id}.join`, value }]);
+  const set = (value: unknown) => f.edit(change(f.id, "join", value));
   return (
     <>
-      <Choice name={t("form.join")} value={kind} options={[["all", t("form.join.all")], ["any", t("form.join.any")], ["n", t("form.join.n")]]} set={(v) => set(v === "n" ? 2 : v)} />
-      {kind === "n" && <label>{t("form.join.n")}<input type="number" min={1} max={100} key={String(now)} defaultValue={String(now)} onChange={(e) => set(Math.max(1, Number(e.currentTarget.value) || 1))} /></label>}
+      <Choice name={t("form.join")} value={kind} options={[["all", t("form.join.all")], ["any", t("form.join.any")], ["n", t("form.join.n")]]} set={(v) => void set(v === "n" ? 2 : v)} />
+      {kind === "n" && <Word name={t("form.join.n")} now={String(now)} number give={(text) => set(Math.min(100, Math.max(1, Math.floor(Number(text)) || 1)))} />}
     </>
   );
 }
@@ -91,7 +92,11 @@ export function WaitForm(f: Form) {
   const type = typeof event === "string" ? event : String(at(event, "type") ?? "");
   const match = String(at(event, "match") ?? "");
   const base = `steps.${f.id}.wait`;
-  const setEvent = (type: string, match: string) => void (type && f.edit([{ path: base + ".event", value: match ? { type, match } : type }]));
+  const setEvent = (type?: string, match?: string) => f.edit((file) => {
+    const now = at(file.steps?.[f.id], "wait.event");
+    const is = { type: type ?? (typeof now === "string" ? now : at(now, "type")), match: match ?? at(now, "match") };
+    return [{ path: base + ".event", value: is.match ? is : is.type }];
+  });
   const turn = (v: string) => {
     const rest = Object.fromEntries(Object.entries(wait).filter(([k]) => k !== "event" && k !== "approval"));
     void f.edit([{ path: base, value: v === "approval" ? { approval: { role: "ops" }, ...rest } : { event: "order.paid", ...rest } }]);
@@ -106,8 +111,8 @@ export function WaitForm(f: Form) {
         </>
       ) : (
         <>
-          <label>{t("form.event")}<input key={type} defaultValue={type} required spellcheck={false} autoComplete="off" onChange={(e) => setEvent(e.currentTarget.value.trim(), match)} /></label>
-          <label>{t("form.match")}<input key={match} defaultValue={match} placeholder="event.order == input.order" spellcheck={false} autoComplete="off" onChange={(e) => setEvent(type, e.currentTarget.value.trim())} /></label>
+          <Word name={t("form.event")} now={type} required give={(v) => (v ? setEvent(v, undefined) : undefined)} />
+          <Word name={t("form.match")} now={match} placeholder="event.order == input.order" give={(v) => setEvent(undefined, v)} />
         </>
       )}
       <Line {...f} path="wait.timeout" name={t("form.wait.timeout")} hint="1d" required />
@@ -131,15 +136,15 @@ export function FlowForm(f: Form) {
   const t = useT();
   const short = typeof f.own.flow === "string";
   const version = at(f.own, "flow.version");
+  const pin = (text: string) => f.edit((file) => {
+    const now = file.steps?.[f.id]?.flow;
+    const name = typeof now === "string" ? now : at(now, "name");
+    return [{ path: `steps.${f.id}.flow`, value: Number(text) > 0 ? { name, version: Number(text) } : name }];
+  });
   return (
     <>
       <Line {...f} path={short ? "flow" : "flow.name"} name={t("flow")} list="flows" required />
-      <label>{t("flow.version")}
-        <input
-          key={String(version)} inputMode="numeric" defaultValue={version === undefined || version === "latest" ? "" : String(version)} placeholder={t("form.latest")}
-          onChange={(e) => { const n = Number(e.currentTarget.value); const name = short ? f.own.flow : at(f.own, "flow.name"); void f.edit([{ path: `steps.${f.id}.flow`, value: n > 0 ? { name, version: n } : name }]); }}
-        />
-      </label>
+      <Word name={t("flow.version")} now={version === undefined || version === "latest" ? "" : String(version)} number placeholder={t("form.latest")} give={pin} />
     </>
   );
 }
@@ -168,7 +173,7 @@ export function Failing(f: Form & { path: string; name: string; modes: string[] 
   const to = at(now, "goto");
   const mode = to !== undefined ? "goto" : String(now ?? "fail");
   const words: Record<string, string> = { fail: t("form.fail"), skip: t("form.skip"), dead_letter: t("form.dead"), goto: t("form.goto") };
-  const set = (value: unknown) => void f.edit(change(f.id, f.own, f.path, value));
+  const set = (value: unknown) => void f.edit(change(f.id, f.path, value));
   const target = others(f);
   const back = typeof to === "string" && (leads(f.steps, to, f.id) || to === f.id);
   return (

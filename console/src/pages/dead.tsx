@@ -8,6 +8,7 @@ import { href, usePlace, useQuery } from "../router";
 import { useStore } from "../store";
 import { Ago, Empty, Head, Loading, Trouble } from "../ui/bits";
 import { DeadDialog, type DeadVerb } from "../ui/deadact";
+import { useDraft } from "../ui/draft";
 import { now, refresh } from "../ui/live";
 import { Discard, tell, usePick } from "../ui/pick";
 import { complain } from "../ui/toast";
@@ -42,12 +43,18 @@ function All() {
               {[...new Set([...(overview?.queues.map((q) => q.name) ?? []), ...(queue ? [queue] : [])])].map((q) => <option key={q} value={q}>{q}</option>)}
             </select>
           </label>
-          <label>{t("dead.code")}<input data-search defaultValue={code} key={code} placeholder={t("all")} onChange={(e) => setCode(e.currentTarget.value.trim())} /></label>
+          <Code code={code} set={setCode} />
         </div>
       )}
       {tab === "actions" ? <Actions /> : tab === "all" ? <Letters queue={queue} code={code} setCode={setCode} /> : <Groups queue={queue} code={code} />}
     </>
   );
+}
+
+function Code({ code, set }: { code: string; set: (c: string) => void }) {
+  const t = useT();
+  const { field, enter } = useDraft(code, (text) => { set(text.trim()); return Promise.resolve(true); });
+  return <label>{t("dead.code")}<input data-search placeholder={t("all")} {...field} onKeyDown={enter} /></label>;
 }
 
 // Letters are dead letters one by one: all, those of a cause, or what else is filtered.

@@ -2,6 +2,7 @@ import { useState } from "react";
 import { call, Failed } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from "../api/types";
+import { Export, Import } from "../flow/cross";
 import { Designer } from "../flow/designer";
 import { Graph } from "../flow/graph";
 import { RunState } from "../flow/runstate";
@@ -25,9 +26,11 @@ function All() {
   const [state, setState] = useQuery("state");
   const runs = useResource<RunList>("/api/runs", { state, limit: 50 }, 2000);
   const [naming, setNaming] = useState(false);
+  const [importing, setImporting] = useState(false);
   return (
     <>
       <Head title={t("nav.flows")} lead={t("flows.lead")}>
+        {may.operate && !flows.error && <button type="button" onClick={() => setImporting(true)}>{t("cross.import")}</button>}
         {may.operate && !flows.error && <button type="button" class="main" onClick={() => setNaming(true)}>{t("flows.new")}</button>}
       </Head>
       <Trouble error={flows.error} />
@@ -52,6 +55,7 @@ function All() {
           <Runs runs={runs.data.items} flow />
         </section>
       )}
+      {importing && <Import close={() => setImporting(false)} />}
       {naming && (
         <Dialog title={t("flows.new")} close={() => setNaming(false)}>
           <form
@@ -103,6 +107,7 @@ function One({ name }: { name: string }) {
   const version = query.get("version") ?? "";
   const r = useResource<Flow>(path, { version });
   const [starting, setStarting] = useState(false);
+  const [exporting, setExporting] = useState(false);
   const f = r.data;
   if (!f) return r.error ? (r.error.code === "not_found" ? <Empty title={t("flow.none", { name })}><a href={href(["flows"])}>{t("nav.flows")}</a></Empty> : <Trouble error={r.error} />) : <Loading />;
   const tabs = { "": t("flow.graph"), yaml: "YAML", versions: t("flow.versions"), runs: t("flow.runs") };
@@ -110,6 +115,7 @@ function One({ name }: { name: string }) {
     <>
       <Head title={f.name} lead={<><a href={href(["flows"])}>{t("nav.flows")}</a>{f.description && " / " + f.description}</>}>
         {may.operate && <button type="button" class="main" onClick={() => setStarting(true)}>{t("flow.start")}</button>}
+        <button type="button" onClick={() => setExporting(true)}>{t("cross.export")}</button>
         {may.operate && <a class="button" href={href(["flows", name, "edit"])}>{t("edit")}</a>}
       </Head>
       {version && <div class="note">{t("flow.old", { version: f.version, latest: f.latest })}</div>}
@@ -120,6 +126,7 @@ function One({ name }: { name: string }) {
       {tab === "yaml" && <pre tabIndex={0} aria-label="YAML">{f.source}</pre>}
       {tab === "versions" && <Versions name={name} />}
       {tab === "runs" && <FlowRuns name={name} />}
+      {exporting && <Export name={name} source={(use) => use(f.source ?? "")} close={() => setExporting(false)} />}
       {starting && <Start f={f} close={() => setStarting(false)} />}
     </>
   );

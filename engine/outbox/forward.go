@@ -120,14 +120,7 @@ func (e *Engine) waitClosed(ctx context.Context, q *queue) bool {
 	if wait <= 0 {
 		return ctx.Err() == nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	return pause(ctx, wait)
 }
 
 // next takes the oldest messages of a queue. Replayed dead letters come first.
@@ -222,23 +215,50 @@ func (e *Engine) replayed(d *forebay.Delivery) bool {
 	return strings.HasPrefix(d.Queue, deadMark+e.cfg.Prefix)
 }
 
-// endTimeout bounds what is still told to the local engine when ctx has ended.
-const endTimeout = 5 * time.Second
+// Ending in numbers.
+const (
+	endTimeout = 5 * time.Second // of one call, also of one that begins when ctx has ended
+	endWithin  = time.Minute     // that it is tried; with ForwardTimeout less than forwardLease
+	endAgain   = 100 * time.Millisecond
+)
 
-// end settles in the local engine, also while draining, and counts what has left it.
-// What fails is forwarded again when its lease ends.
+// end settles in the local engine, also while draining, and counts what has left it. A full
+// disk may refuse that for a while. What is not settled at last is forwarded again when its lease
+// ends, and until then all that is behind it in its group waits; so it is tried again before.
 func (e *Engine) end(ctx context.Context, ss []forebay.Settlement) (left int) {
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
-	defer cancel()
-	errs, err := e.local.Settle(call, ss)
-	if err != nil {
-		e.log.Warn("what was forwarded is not settled here; it is sent again", "error", err)
-		return 0
+	for until, wait := time.Now().Add(endWithin), endAgain; ; wait *= 2 {
+		call, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		errs, err := e.local.Settle(call, ss)
+		cancel()
+		if err == nil {
+			return gone(ss, errs)
+		}
+		if wait == endAgain {
+			e.log.Warn("what was forwarded is not settled here; it is tried again", "error", err)
+		}
+		if ctx.Err() != nil || forebay.CodeOf(err) == forebay.CodeClosed || !time.Now().Add(wait).Before(until) || !pause(ctx, wait) {
+			return 0
+		}
 	}
+}
+
+func gone(ss []forebay.Settlement, errs []error) (left int) {
 	for i, s := range ss {
 		if errs[i] == nil && s.Verdict != forebay.Release {
 			left++
 		}
 	}
 	return left
+}
+
+// pause waits; false: ctx ended.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -41,7 +41,7 @@ fuzz: ## fuzz each decoder for FUZZTIME (60s)
 deploytest: ## deploy, update and roll back on three real hosts under load (root, Debian)
 	bash test/deploy/run.sh
 
-soak: ## tamper with the network before SQS for SOAKTIME seconds (600)
+soak: ## load each engine for SOAK (1h in all) while what it stands on is broken; tamper with SQS for SOAKTIME s (600)
 	bash test/run.sh soak
 
 bench: build ## compare with bare baselines in one run; prints ratios, writes nothing

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 export CGO_ENABLED=1 # the race detector needs it; the product is built without
 # A count, not a time: go test -fuzz can fail when its time runs out in the middle of a run.
 fuzztime=${FUZZTIME:-5000x}
+soak=${SOAK:-1h}          # of load and faults, all engines together
 soaktime=${SOAKTIME:-600} # seconds
 # SQLite is C that was translated to Go, and runs behind one lock of ours. Watching each of its memory accesses
 # made its tests three times as long and could find races of that translation only; our code is watched all the same.
@@ -69,9 +70,14 @@ console() {
   node --test --test-reporter=spec test/console/*.test.mjs
 }
 
-# Producers and consumers on SQS over a network that resets, loses, stalls and lies, with
+# The program under mixed load on each engine while what it stands on is broken (test/soak), then
+# producers and consumers on SQS over a network that resets, loses, stalls and lies, with
 # a new seed each time (printed). Each run goes through hours of a clock that is not real.
 soak() {
+  say "the program under load and faults for $soak"
+  # What SOAKFLAGS says goes to the program: --seed 7 --engines redis --json FILE
+  # shellcheck disable=SC2086
+  CGO_ENABLED=0 go run ./test/soak --for "$soak" ${SOAKFLAGS:-}
   say "tampering with SQS for $soaktime s"
   local until=$((SECONDS + soaktime)) runs=0
   while [ $SECONDS -lt $until ]; do

@@ -71,7 +71,7 @@ var broken = []struct {
 		x.ends("a", "completed", x.run("a", 1, done))
 	}},
 	{"a job that nobody knows", "lost", func(x *told) { x.add("a", "", plan{}); x.judgeEnd("a", nil, x.now()) }},
-	{"a job that never ends", "lost", func(x *told) { x.add("a", "", plan{}); x.ends("a", "waiting", nil) }},
+	{"a job that never ends", "stuck", func(x *told) { x.add("a", "", plan{}); x.ends("a", "waiting", nil) }},
 	{"a job that nobody has worked", "fence", func(x *told) { x.add("a", "", plan{}); x.ends("a", "completed", nil) }},
 	{"ended by a lease that was over", "fence", func(x *told) {
 		x.add("a", "", plan{})

@@ -50,7 +50,7 @@ func (b *book) judgeEnd(id string, e *ended, now time.Time) {
 		return
 	}
 	if !e.over() {
-		b.find(now, "lost", id, "it has not ended: it is %s after %d runs", e.State, len(j.runs))
+		b.find(now, "stuck", id, "it has not ended: it is %s after %d runs", e.State, len(j.runs))
 		return
 	}
 	switch e.State {

@@ -235,6 +235,9 @@ func TestAbilitiesAreThoseOfTheEngine(t *testing.T) {
 			t.Errorf("%s: %v", name, has)
 		}
 	}
+	if _, ok := any(rich).(interface{ Unwrap() engine.Engine }); ok {
+		t.Error("a way leads past the seals")
+	}
 	if _, ok := engine.As[engine.Redriver](rich); ok {
 		t.Error("it can redrive, and SQLite cannot")
 	}

@@ -135,6 +135,9 @@ func (a *API) addAll(r *http.Request, items []json.RawMessage) (BulkAdded, error
 			n.Trace = cmp.Or(n.Trace, traceOf(r.Header))
 			m, err = n.message(now)
 		}
+		if err == nil {
+			err = mustAdd(r.Context(), &m)
+		}
 		if err != nil {
 			out.fail(i, err)
 			continue
@@ -189,7 +192,9 @@ func (a *API) added(ctx context.Context, m *forebay.Message, r forebay.SendResul
 	}
 	if r.Duplicate {
 		j, err := a.cfg.Broker.Job(ctx, r.ID)
-		if err == nil {
+		if err == nil && !holds(ctx, j.Queue) {
+			return v, forebay.Errorf(forebay.CodeConflict, "", "the id %q is taken", r.ID)
+		} else if err == nil {
 			v.State = j.State
 		} else if forebay.CodeOf(err) != forebay.CodeNotFound {
 			return v, err

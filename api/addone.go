@@ -69,13 +69,13 @@ func (n *adder) ServeTogether(ws []http.ResponseWriter, rs []*http.Request) {
 
 // admit gives the request of one who is let in; nil: he is not, and was told so.
 func (n *adder) admit(w http.ResponseWriter, r *http.Request) *http.Request {
-	who, problem := n.a.identify(r, changers)
+	v, problem := n.a.identify(r, changers)
 	if problem != nil {
 		refuse(w, problem)
 		return nil
 	}
 	careful(w.Header())
-	return r.WithContext(context.WithValue(n.ends.Next(), callerKey{}, who))
+	return r.WithContext(context.WithValue(withHeld(n.ends.Next(), v.key.Queues), callerKey{}, v.who))
 }
 
 // newOne is a job that is to be added.
@@ -84,6 +84,7 @@ type newOne struct {
 	msg     forebay.Message
 	now     time.Time
 	derived bool
+	held    []string // the queues that the caller's key holds for; none: all
 }
 
 // read reads a job, or answers what is wrong with it.
@@ -93,10 +94,13 @@ func (n *adder) read(w http.ResponseWriter, r *http.Request) (j newOne, ok bool)
 	if err == nil {
 		err = decode(body, &in)
 	}
-	j = newOne{w: w, now: n.a.cfg.Now()}
+	j = newOne{w: w, now: n.a.cfg.Now(), held: heldBy(r.Context())}
 	if err == nil {
 		in.Trace = cmp.Or(in.Trace, traceOf(r.Header))
 		j.msg, err = in.message(j.now)
+	}
+	if err == nil {
+		err = mustAdd(r.Context(), &j.msg)
 	}
 	if err != nil {
 		problemOf(err).write(w)
@@ -113,7 +117,7 @@ func (n *adder) tell(ctx context.Context, j *newOne, result forebay.SendResult, 
 	}
 	var added AddedJob
 	if err == nil {
-		added, err = n.a.added(ctx, &j.msg, result, j.derived, j.now)
+		added, err = n.a.added(withHeld(ctx, j.held), &j.msg, result, j.derived, j.now)
 	}
 	if err != nil {
 		problemOf(err).write(j.w)

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,8 +48,8 @@ type Mute struct {
 
 func (a *API) alertRoutes(h huma.API) {
 	huma.Register(h, operation(http.MethodGet, "/api/alerts", "list-alerts", "List the rules of alerts, with what they fire for now"),
-		func(context.Context, *struct{}) (*answer[AlertRuleList], error) {
-			return reply(AlertRuleList{a.alertRules()}, nil)
+		func(ctx context.Context, _ *struct{}) (*answer[AlertRuleList], error) {
+			return reply(AlertRuleList{heldRules(ctx, a.alertRules())}, nil)
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/alerts/{rule}/mute", "mute-alert", "Tell nothing of a rule for a while"),
 		func(ctx context.Context, in *struct {
@@ -57,6 +58,22 @@ func (a *API) alertRoutes(h huma.API) {
 		}) (*answer[AlertRule], error) {
 			return reply(a.mute(ctx, in.Rule, in.Body))
 		})
+}
+
+// heldRules are those of queues that the caller's key holds for, and what they fire for.
+func heldRules(ctx context.Context, all []AlertRule) []AlertRule {
+	if holdsAll(ctx) {
+		return all
+	}
+	all = slices.DeleteFunc(all, func(r AlertRule) bool {
+		return r.Of == monitor.MeasureQuiet || r.Of == monitor.MeasureDiskFree || r.Subject != "" && !holds(ctx, r.Subject)
+	})
+	for i := range all {
+		r := &all[i]
+		r.Firing = slices.DeleteFunc(r.Firing, func(s alert.Subject) bool { return !holds(ctx, s.Name) })
+		r.Pending = slices.DeleteFunc(r.Pending, func(name string) bool { return !holds(ctx, name) })
+	}
+	return all
 }
 
 func (a *API) alertRules() []AlertRule {

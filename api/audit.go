@@ -29,8 +29,8 @@ var unaudited = []string{
 // askedNames are what an entry keeps of a request: how things were selected and what
 // was to become of them, never what was sent nor a secret.
 var askedNames = []string{
-	"action", "active", "approve", "attempts", "before", "canary", "code", "confirm", "count", "dailyQuota", "delay", "dryRun", "every",
-	"filter", "for", "from", "group", "id", "ids", "into", "key", "keyActive", "kind", "kinds", "limit", "name", "origins", "paused", "priority",
+	"action", "active", "approve", "attempts", "auto", "before", "canary", "code", "confirm", "count", "dailyQuota", "delay", "dryRun", "every",
+	"filter", "for", "from", "group", "id", "ids", "into", "keep", "key", "keyActive", "kind", "kinds", "limit", "max", "min", "name", "origins", "paused", "priority",
 	"q", "queue", "queues", "rate", "scopes", "selection", "seqs", "since", "speed", "step", "to", "types", "until", "version",
 }
 

@@ -112,6 +112,9 @@ func (a *API) bulkFilter(ctx context.Context, in BulkAction) (engine.JobFilter, 
 	if in.All != (filter.String(f) == "") {
 		return f, wrong("q", "either a filter says which jobs are meant, or all: true says that all are")
 	}
+	if f.Queue, err = a.oneQueue(ctx, f.Queue); err != nil {
+		return f, err
+	}
 	s := actionStates[in.Action]
 	states := s.can
 	if len(f.States) > 0 {

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/flow"
@@ -80,6 +81,11 @@ func (c *Client) SetLimits(ctx context.Context, queue string, l Limits) (v Limit
 	return v, c.call(ctx, http.MethodPut, queuePathOf(queue)+"/limits", l, &v)
 }
 
+// SetConcurrency sets how many deliveries of a queue the server works on at once.
+func (c *Client) SetConcurrency(ctx context.Context, queue string, s SetConcurrency) (v Concurrency, err error) {
+	return v, c.call(ctx, http.MethodPut, queuePathOf(queue)+"/concurrency", s, &v)
+}
+
 // Purge drops all messages of a queue that are not active.
 func (c *Client) Purge(ctx context.Context, queue string) (v Purged, err error) {
 	return v, c.call(ctx, http.MethodPost, queuePathOf(queue)+"/purge", Purge{Confirm: queue}, &v)
@@ -147,6 +153,11 @@ func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 // AddKey adds a key and gives its secret, this once.
 func (c *Client) AddKey(ctx context.Context, k NewKey) (v AddedKey, err error) {
 	return v, c.call(ctx, http.MethodPost, "/api/keys", k, &v)
+}
+
+// RotateKey gives a key another secret; the one before stays good for as long as keep says.
+func (c *Client) RotateKey(ctx context.Context, id string, keep time.Duration) (v AddedKey, err error) {
+	return v, c.call(ctx, http.MethodPost, "/api/keys/"+url.PathEscape(id)+"/rotate", RotateKey{Duration(keep)}, &v)
 }
 
 // RevokeKey ends a key at once.

@@ -82,14 +82,14 @@ func (a *API) deadRoutes(h huma.API) {
 			replay := func(ctx context.Context, seqs []int64) ([]error, error) {
 				return replayDead(ctx, a.cfg.Broker, seqs, in.Body.Into)
 			}
-			return reply(a.actOnDead(ctx, "dead letters replayed", in.Body.Selection, in.Body.DeadFilter, "", replay))
+			return reply(a.actOnDead(ctx, "dead letters replayed", in.Body.Selection, in.Body.DeadFilter, "", in.Body.Into, replay))
 		})
 	huma.Register(h, operation(http.MethodPost, "/api/dead/discard", "discard-dead", "Remove dead letters for good"),
 		func(ctx context.Context, in *answer[DeadDiscard]) (*answer[Outcome], error) {
 			discard := func(ctx context.Context, seqs []int64) ([]error, error) {
 				return a.cfg.Broker.DiscardDead(ctx, seqs, in.Body.Reason)
 			}
-			return reply(a.actOnDead(ctx, "dead letters discarded", in.Body.Selection, in.Body.DeadFilter, in.Body.Reason, discard))
+			return reply(a.actOnDead(ctx, "dead letters discarded", in.Body.Selection, in.Body.DeadFilter, in.Body.Reason, "", discard))
 		})
 	a.deadEditRoutes(h)
 	a.deadGroupRoutes(h)
@@ -97,11 +97,14 @@ func (a *API) deadRoutes(h huma.API) {
 }
 
 // actOnDead does something with some dead letters while the caller waits.
-func (a *API) actOnDead(ctx context.Context, what string, s Selection, f DeadFilter, reason string,
+func (a *API) actOnDead(ctx context.Context, what string, s Selection, f DeadFilter, reason, into string,
 	do func(context.Context, []int64) ([]error, error)) (Outcome, error) {
 	q, err := f.engine(0, 0)
 	if err == nil {
 		err = a.knownQueue(ctx, f.Queue)
+	}
+	if err == nil && into != "" {
+		err = mustHold(ctx, into)
 	}
 	if err != nil {
 		return Outcome{}, err
@@ -120,13 +123,9 @@ func (a *API) knownQueue(ctx context.Context, queue string) error {
 	if queue == "" {
 		return nil
 	}
-	stats, err := a.cfg.Broker.Stats(ctx)
+	names, err := a.heldQueues(ctx)
 	if err != nil {
 		return err
-	}
-	names := make([]string, len(stats))
-	for i := range stats {
-		names[i] = stats[i].Queue
 	}
 	if slices.Contains(names, queue) {
 		return nil
@@ -134,7 +133,6 @@ func (a *API) knownQueue(ctx context.Context, queue string) error {
 	e := forebay.Errorf(forebay.CodeNotFound, "", "there is no queue %q", queue)
 	e.Field, e.Hint = "queue", "no queue has had a message yet"
 	if n := len(names); n > 0 {
-		slices.Sort(names)
 		e.Hint = "there are: " + strings.Join(names[:min(n, namedQueues)], ", ")
 		if n > namedQueues {
 			e.Hint += fmt.Sprintf(" and %d more", n-namedQueues)
@@ -172,7 +170,7 @@ func (a *API) listDead(ctx context.Context, in *deadQuery) (DeadList, error) {
 	if err != nil {
 		return DeadList{}, err
 	}
-	letters, err := a.cfg.Broker.Dead(ctx, q)
+	letters, err := a.deadPage(ctx, q)
 	if err != nil {
 		return DeadList{}, err
 	}
@@ -197,7 +195,7 @@ func (a *API) getDead(ctx context.Context, seq int64) (DeadLetter, error) {
 func (a *API) deadAction(q engine.DeadQuery, do func(context.Context, []int64) ([]error, error)) action {
 	return action{do: do, list: func(ctx context.Context, before int64, limit int) ([]int64, error) {
 		q.Before, q.Limit = before, limit
-		letters, err := a.cfg.Broker.Dead(ctx, q)
+		letters, err := a.deadPage(ctx, q)
 		seqs := make([]int64, len(letters))
 		for i := range letters {
 			seqs[i] = letters[i].Seq

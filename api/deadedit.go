@@ -44,6 +44,12 @@ func (a *API) replayEdited(ctx context.Context, seq int64, e *DeadEdit) (DeadEdi
 		return DeadEdited{}, wrong("data", "data is not JSON")
 	}
 	d, err := a.cfg.Broker.DeadLetter(ctx, seq)
+	if err == nil && e.Queue != "" {
+		err = mustHold(ctx, e.Queue)
+	}
+	if err == nil {
+		err = mustClaim(ctx, e.Headers)
+	}
 	if err != nil {
 		return DeadEdited{}, err
 	}

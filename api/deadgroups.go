@@ -107,7 +107,7 @@ func (a *API) deadGroups(ctx context.Context, in *deadGroupQuery) (DeadGroupList
 	if err != nil {
 		return DeadGroupList{}, err
 	}
-	page, partial, err := a.cfg.Broker.DeadGroups(ctx, engine.DeadGroupQuery{
+	page, partial, err := a.groupsPage(ctx, engine.DeadGroupQuery{
 		Queue: in.Queue, Kind: in.Kind, Code: in.Code, Fingerprint: group, Order: engine.DeadOrder(in.Order), After: in.After, Limit: in.Limit,
 	})
 	if err != nil {
@@ -130,7 +130,7 @@ func (a *API) deadGroups(ctx context.Context, in *deadGroupQuery) (DeadGroupList
 // keeps nobody from seeing the others.
 func (a *API) elsewhere(ctx context.Context, only string) (all []DeadElsewhere) {
 	for _, queue := range slices.Sorted(maps.Keys(a.cfg.Redrivers)) {
-		if only != "" && only != queue {
+		if only != "" && only != queue || !holds(ctx, queue) {
 			continue
 		}
 		tasks, err := a.cfg.Redrivers[queue].Redrives(ctx, queue)

@@ -16,7 +16,14 @@ import (
 func (a *API) startDead(ctx context.Context, in DeadAction) (DeadWork, error) {
 	q, err := in.check()
 	if err == nil {
+		in.Queue, err = a.oneQueue(ctx, in.Queue)
+		q.Queue = in.Queue
+	}
+	if err == nil {
 		err = a.knownQueue(ctx, in.Queue)
+	}
+	if err == nil && in.Into != "" {
+		err = mustHold(ctx, in.Into)
 	}
 	if err != nil {
 		return DeadWork{}, err

@@ -110,7 +110,9 @@ func (a *API) deadWorks(ctx context.Context) (DeadWorkList, error) {
 			if err != nil {
 				return list, err
 			}
-			list.Items = append(list.Items, a.deadWorkOf(ctx, s))
+			if s.held(ctx) {
+				list.Items = append(list.Items, a.deadWorkOf(ctx, s))
+			}
 		}
 		after = docs[len(docs)-1].Key
 	}

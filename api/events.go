@@ -76,7 +76,11 @@ func (a *API) where(ctx context.Context, id string) EventPlace {
 	}
 	v.add(place, err)
 
-	v.lookAtQueue(a.cfg.Broker.Locate(ctx, id))
+	l, err := a.cfg.Broker.Locate(ctx, id)
+	if l.Queue != "" && !holds(ctx, l.Queue) {
+		l = engine.Location{}
+	}
+	v.lookAtQueue(l, err)
 
 	if a.cfg.Sink == nil {
 		v.Places = append(v.Places, Place{Name: "sink", Says: "this server has no sink", Failed: true})

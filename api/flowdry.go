@@ -55,7 +55,10 @@ type TriedSend struct {
 func (a *API) flowDryRoutes(h huma.API) {
 	op := operation(http.MethodPost, flowsPath+"/dry-run", "dry-run-flow", "Tell what a run of a file would do with an input; nothing is sent or stored")
 	op.MaxBodyBytes = maxJobBody
-	huma.Register(h, op, func(_ context.Context, in *answer[TryFlow]) (*answer[TriedFlow], error) {
+	huma.Register(h, op, func(ctx context.Context, in *answer[TryFlow]) (*answer[TriedFlow], error) {
+		if err := a.mayWrite(ctx, []byte(in.Body.Source)); err != nil {
+			return nil, problemOf(err)
+		}
 		return reply(a.tryFlow(&in.Body))
 	})
 }

@@ -43,6 +43,12 @@ func (a *API) listFlows(ctx context.Context, after string, limit int) (FlowList,
 		return list, err
 	}
 	for i, name := range names {
+		if ok, err := a.holdsFlow(ctx, name, versions[i]); !ok {
+			if err != nil {
+				return list, err
+			}
+			continue
+		}
 		plan, err := a.cfg.Flows.Plan(ctx, name, versions[i])
 		if err != nil {
 			return list, err
@@ -89,6 +95,17 @@ func (a *API) putFlow(ctx context.Context, name string, src []byte) (PutFlow, er
 	if err != nil && forebay.CodeOf(err) != forebay.CodeNotFound {
 		return PutFlow{}, err
 	}
+	if before > 0 {
+		err = ofFlow(&asking{a: a, ctx: ctx, path: map[string]string{"name": name}})
+	} else {
+		err = nil
+	}
+	if err == nil {
+		err = a.mayWrite(ctx, src)
+	}
+	if err != nil {
+		return PutFlow{}, err
+	}
 	number, problems, err := a.cfg.Flows.Put(ctx, src, a.cfg.Known)
 	if err != nil {
 		return PutFlow{}, err
@@ -104,6 +121,9 @@ func (a *API) putFlow(ctx context.Context, name string, src []byte) (PutFlow, er
 // checkFlow looks at a file as putFlow would. Sub-flows that are not there yet are a
 // problem of their step.
 func (a *API) checkFlow(ctx context.Context, src []byte) (CheckedFlow, error) {
+	if err := a.mayWrite(ctx, src); err != nil {
+		return CheckedFlow{}, err
+	}
 	v := CheckedFlow{Steps: []FlowStep{}, Problems: []FlowProblem{}}
 	v.File, _ = flow.JSON(src)
 	d, _ := flow.Parse(src)

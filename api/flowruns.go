@@ -214,6 +214,12 @@ func (a *API) listRuns(ctx context.Context, name string, in *RunsQuery) (RunList
 	}
 	page, err := a.cfg.Flows.List(ctx, runner.Query{Flow: name, States: runStates(in.State), After: in.After, Limit: in.Limit})
 	for _, r := range page.Runs {
+		if ok, err := a.holdsFlow(ctx, r.Flow, r.Version); !ok {
+			if err != nil && forebay.CodeOf(err) != forebay.CodeNotFound {
+				return list, err
+			}
+			continue
+		}
 		list.Items = append(list.Items, RunInfo{r.ID, r.Flow, r.Version, r.State, r.Paused, r.Started, r.Finished, (*RunFailure)(r.Failure)})
 	}
 	list.Next = page.Next

@@ -35,6 +35,7 @@ func caller(ctx context.Context) string {
 
 // guard lets those in who may do that, for as long as one call may take.
 func (a *API) guard(next http.Handler) http.Handler {
+	next = a.within(a.mux, next)
 	timed := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
@@ -99,15 +100,15 @@ func nameOf(key keyring.Key) string { return key.ID + " (" + key.Name + ")" }
 func (a *API) Guard(scopes ...keyring.Scope) func(http.Handler) http.Handler {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			who, again, shown, problem := a.admit(r, scopes)
+			v, again, shown, problem := a.admit(r, scopes)
 			if problem != nil {
 				refuse(w, problem)
 				return
 			}
 			careful(w.Header())
-			ctx := a.withSight(context.WithValue(r.Context(), callerKey{}, who), r, shown)
+			ctx := a.withSight(context.WithValue(withHeld(r.Context(), v.key.Queues), callerKey{}, v.who), r, shown)
 			ctx = context.WithValue(ctx, letKey{}, a.letting(r))
-			ctx = stream.WithAccess(ctx, stream.Access{Caller: who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
+			ctx = stream.WithAccess(ctx, stream.Access{Caller: v.who, Check: again, Fail: func(w http.ResponseWriter, err error) { problemOf(err).write(w) }})
 			next.ServeHTTP(w, r.WithContext(ctx))
 		})
 	}
@@ -129,17 +130,18 @@ func careful(h http.Header) {
 
 // admit says who calls, how to ask again whether he may, and the ticket that he showed, if
 // any; or why he is refused.
-func (a *API) admit(r *http.Request, scopes []keyring.Scope) (who string, again func() error, shown *ticket, refused *Problem) {
+func (a *API) admit(r *http.Request, scopes []keyring.Scope) (v visitor, again func() error, shown *ticket, refused *Problem) {
 	if text := r.URL.Query().Get("ticket"); text != "" && lasts(r) {
 		t, err := a.takeTicket(text, r.URL.Path, scopes)
 		if err != nil {
-			return "", nil, nil, problemOf(err)
+			return v, nil, nil, problemOf(err)
 		}
-		return t.who, func() error { return t.let(scopes) }, &t, nil
+		v = visitor{t.who, keyring.Key{Queues: t.held}}
+		return v, func() error { return t.let(scopes) }, &t, nil
 	}
 	let := a.letting(r)
-	who, refused = a.identify(r, scopes)
-	return who, func() error { return let(scopes) }, nil, refused
+	v, refused = a.identify(r, scopes)
+	return v, func() error { return let(scopes) }, nil, refused
 }
 
 // letting tells, whenever it is asked, whether who made a request is let in where one of
@@ -153,22 +155,22 @@ func (a *API) letting(r *http.Request) func([]keyring.Scope) error {
 	}
 }
 
-func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {
+func (a *API) identify(r *http.Request, scopes []keyring.Scope) (visitor, *Problem) {
 	if secret, shown := bearer(r); shown {
 		if a.isToken(secret) {
-			return thisMachine, nil
+			return visitor{who: thisMachine}, nil
 		}
 		var err error
 		for _, scope := range scopes {
 			var key keyring.Key
 			if key, err = a.cfg.Ring.Authenticate(secret, scope); err == nil {
-				return nameOf(key), nil
+				return visitor{nameOf(key), key}, nil
 			}
 		}
-		return "", problemOf(err)
+		return visitor{}, problemOf(err)
 	}
-	if who, refused := a.bySession(r, scopes); who != "" || refused != nil {
-		return who, refused
+	if v, refused := a.bySession(r, scopes); v.who != "" || refused != nil {
+		return v, refused
 	}
 	if a.cfg.Ring.Required() || !a.cfg.Loopback {
 		p := newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "an admin key is needed here")
@@ -176,17 +178,17 @@ func (a *API) identify(r *http.Request, scopes []keyring.Scope) (who string, ref
 		if slices.Contains(scopes, keyring.ScopeIngest) {
 			p.Detail, p.Hint = "a key is needed here", "send it as Authorization: Bearer <key>; forebay keys add makes one"
 		}
-		return "", p
+		return visitor{}, p
 	}
 	if !isLoopback(r.Host) {
-		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
+		return visitor{}, newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
 			"without keys, only requests to localhost are answered, not to "+r.Host)
 	}
 	if a.cross.Check(r) != nil {
-		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
+		return visitor{}, newProblem(http.StatusForbidden, forebay.CodeUnauthorized,
 			"without keys, pages of other origins change nothing here")
 	}
-	return anyoneHere, nil
+	return visitor{who: anyoneHere}, nil
 }
 
 // fromLoopback tells a browser of this machine, which may speak plain HTTP.

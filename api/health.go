@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/keyring"
 	"github.com/forebayhq/forebay/monitor"
 )
@@ -142,6 +143,10 @@ func (a *API) overview(ctx context.Context) (Overview, error) {
 		return v, err
 	}
 	v.Queues = queues.Items
+	if !holds(ctx, event.Queue) {
+		v.Bad = BadStats{ByCode: map[string]int64{}, Gone: map[string]int64{}}
+		return v, nil
+	}
 	bad, err := a.cfg.Bad.Stats(ctx)
 	if err != nil {
 		return v, err

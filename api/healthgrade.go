@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -43,6 +44,7 @@ func (a *API) healthRoutes(h huma.API) {
 	huma.Register(h, operation(http.MethodGet, "/api/scaling", "scaling", "Tell how many workers each queue wants"),
 		func(ctx context.Context, _ *struct{}) (*answer[ScalingList], error) {
 			items, err := a.cfg.Monitor.Scaling(ctx)
+			items = slices.DeleteFunc(items, func(s monitor.Scaling) bool { return !holds(ctx, s.Queue) })
 			return reply(ScalingList{append([]monitor.Scaling{}, items...)}, err)
 		})
 	huma.Register(h, operation(http.MethodGet, "/api/scaling/{queue}", "scaling-of-queue", "Tell how many workers a queue wants; one that had no message yet wants none"),
@@ -63,6 +65,7 @@ func (a *API) health(ctx context.Context) (Health, error) {
 	if err != nil {
 		return v, err
 	}
+	queues = slices.DeleteFunc(queues, func(q monitor.QueueHealth) bool { return !holds(ctx, q.Queue) })
 	v.Queues = append([]monitor.QueueHealth{}, queues...)
 	for _, q := range queues {
 		v.Grade = v.Grade.Worse(q.Grade)

@@ -233,6 +233,11 @@ func (a *API) streamHistory(w http.ResponseWriter, r *http.Request) {
 }
 
 func (a *API) historyPage(ctx context.Context, q *historyQuestion) (HistoryList, error) {
+	if q.Queue != "" {
+		if err := mustHold(ctx, q.Queue); err != nil {
+			return HistoryList{}, err
+		}
+	}
 	if q.Of == OfMessages {
 		return a.messagePage(ctx, q)
 	}
@@ -249,7 +254,7 @@ func (a *API) historyPage(ctx context.Context, q *historyQuestion) (HistoryList,
 	list := HistoryList{Items: []HistoryItem{}, Epoch: page.Epoch, Oldest: page.Oldest, Next: page.Next, More: page.More}
 	for i := range page.Events {
 		e := &page.Events[i]
-		if len(q.Kinds) > 0 && !slices.Contains(q.Kinds, e.Kind) {
+		if len(q.Kinds) > 0 && !slices.Contains(q.Kinds, e.Kind) || !holds(ctx, e.Queue) {
 			continue
 		}
 		item := HistoryItem{

@@ -128,7 +128,7 @@ func (a *API) listJobs(ctx context.Context, q, after string, limit int) (JobList
 	if err != nil {
 		return JobList{}, err
 	}
-	page, err := a.cfg.Broker.Jobs(ctx, engine.JobQuery{Filter: f, After: after, Limit: limit})
+	page, err := a.jobsPage(ctx, engine.JobQuery{Filter: f, After: after, Limit: limit})
 	list := JobList{Items: make([]Job, len(page.Jobs)), Next: page.Next}
 	for i := range page.Jobs {
 		list.Items[i] = stream.JobOf(&page.Jobs[i])

@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -29,12 +30,18 @@ type NewKey struct {
 	Burst      int             `json:"burst,omitempty" minimum:"0" doc:"Events at once; 0: the rate."`
 	DailyQuota int64           `json:"dailyQuota,omitempty" minimum:"0" doc:"Events per UTC day; 0: no limit."`
 	Origins    []string        `json:"origins,omitempty" doc:"Browser origins that may use it; empty: all."`
+	Queues     []string        `json:"queues,omitempty" doc:"The queues that it holds for, with * for any run of characters; empty: all. For view and operate only."`
 }
 
 // AddedKey is a new key with its secret, which is shown this once.
 type AddedKey struct {
 	Key    Key    `json:"key"`
 	Secret string `json:"secret"`
+}
+
+// RotateKey says how a key gets another secret.
+type RotateKey struct {
+	Keep Duration `json:"keep,omitzero" doc:"How long the secret before stays good, up to 30d; absent: not at all."`
 }
 
 func (a *API) keyRoutes(h huma.API) {
@@ -55,6 +62,17 @@ func (a *API) keyRoutes(h huma.API) {
 		}
 		return reply(AddedKey{a.keyOf(k), secret}, err)
 	})
+	huma.Register(h, operation(http.MethodPost, "/api/keys/{id}/rotate", "rotate-key", "Give a key another secret; the one before stays good for a while"),
+		func(ctx context.Context, in *struct {
+			ID   string `path:"id"`
+			Body RotateKey
+		}) (*answer[AddedKey], error) {
+			k, secret, err := a.cfg.Ring.Rotate(in.ID, time.Duration(in.Body.Keep))
+			if err == nil {
+				a.cfg.Logger.Info("api: key rotated", "key", k.ID, "name", k.Name, "oldUntil", k.OldUntil, "by", caller(ctx))
+			}
+			return reply(AddedKey{a.keyOf(k), secret}, err)
+		})
 	huma.Register(h, operation(http.MethodDelete, "/api/keys/{id}", "revoke-key", "Revoke a key; it stops working at once"),
 		func(ctx context.Context, in *struct {
 			ID string `path:"id"`

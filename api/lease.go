@@ -197,7 +197,7 @@ func (a *API) extend(ctx context.Context, in ExtendLeases) (LeaseResults, error)
 	if lease == 0 {
 		lease = forebay.DefaultLease
 	}
-	return eachReceipt(in.Receipts, func(s string) string { return s }, func(held []receipt, _ []int) ([]error, error) {
+	return eachReceipt(in.Receipts, func(s string) string { return s }, a.reads(ctx), func(held []receipt, _ []int) ([]error, error) {
 		return a.cfg.Broker.Extend(ctx, engineReceipts(held), lease)
 	})
 }
@@ -207,7 +207,7 @@ func (a *API) tell(ctx context.Context, in TellProgress) (LeaseResults, error) {
 		return LeaseResults{}, err
 	}
 	now := a.cfg.Now()
-	return eachReceipt(in.Items, func(p ToldProgress) string { return p.Receipt }, func(held []receipt, at []int) ([]error, error) {
+	return eachReceipt(in.Items, func(p ToldProgress) string { return p.Receipt }, a.reads(ctx), func(held []receipt, at []int) ([]error, error) {
 		updates := make([]forebay.ProgressUpdate, len(held))
 		for i := range held {
 			told := in.Items[at[i]]

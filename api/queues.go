@@ -29,6 +29,8 @@ type Queue struct {
 	Cancelled        int64     `json:"cancelled" doc:"Since the server started."`
 	Expired          int64     `json:"expired" doc:"Since the server started."`
 	Limits           *Limits   `json:"limits,omitempty" doc:"Where the engine can limit."`
+
+	Concurrency *Concurrency `json:"concurrency,omitempty" doc:"Where this server works on it."`
 }
 
 // QueueList is all queues.
@@ -109,11 +111,16 @@ func (a *API) queues(ctx context.Context) (QueueList, error) {
 	if err != nil {
 		return QueueList{}, err
 	}
-	list := QueueList{Items: make([]Queue, len(stats))}
+	list := QueueList{Items: make([]Queue, 0, len(stats))}
 	for i := range stats {
-		if list.Items[i], err = a.queueOf(ctx, &stats[i]); err != nil {
+		if !holds(ctx, stats[i].Queue) {
+			continue
+		}
+		q, err := a.queueOf(ctx, &stats[i])
+		if err != nil {
 			return QueueList{}, err
 		}
+		list.Items = append(list.Items, q)
 	}
 	return list, nil
 }
@@ -136,7 +143,7 @@ func (a *API) queueOf(ctx context.Context, s *forebay.QueueStats) (Queue, error)
 	q := Queue{
 		Name: s.Queue, Waiting: s.Waiting, Active: s.Active, Delayed: s.Delayed, Dead: s.Dead, Bytes: s.Bytes, Oldest: s.Oldest,
 		DrainRate: a.cfg.Broker.DrainRate(s.Queue), Sent: s.Sent, Duplicate: s.Duplicate, Conflict: s.Conflict, Completed: s.Completed,
-		Cancelled: s.Cancelled, Expired: s.Expired,
+		Cancelled: s.Cancelled, Expired: s.Expired, Concurrency: a.concurrencyOf(s.Queue),
 	}
 	if !s.Oldest.IsZero() {
 		q.OldestAgeSeconds = max(0, a.cfg.Now().Sub(s.Oldest).Seconds())

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -90,6 +91,25 @@ func readReceipt(text string) (receipt, error) {
 	return r, nil
 }
 
+// reads is how receipts of a caller are read. What they say of their queue is believed
+// of ours only, where a key holds for some.
+func (a *API) reads(ctx context.Context) func(string) (receipt, error) {
+	if holdsAll(ctx) {
+		return readReceipt
+	}
+	return func(text string) (receipt, error) {
+		r, err := readReceipt(text)
+		switch {
+		case err != nil:
+		case !a.cfg.Receipts.signed(text):
+			err = wrong("receipt", "this receipt is of another server; with a key that holds for some queues only, ask the one that gave it")
+		default:
+			err = mustHold(ctx, r.Queue)
+		}
+		return r, err
+	}
+}
+
 func engineReceipts(held []receipt) []forebay.Receipt {
 	all := make([]forebay.Receipt, len(held))
 	for i := range held {
@@ -100,12 +120,12 @@ func engineReceipts(held []receipt) []forebay.Receipt {
 
 // eachReceipt reads the receipts of items and does something with those that are
 // some; do gets their indexes too.
-func eachReceipt[T any](items []T, of func(T) string, do func([]receipt, []int) ([]error, error)) (LeaseResults, error) {
+func eachReceipt[T any](items []T, of func(T) string, read func(string) (receipt, error), do func([]receipt, []int) ([]error, error)) (LeaseResults, error) {
 	out := LeaseResults{Items: make([]LeaseResult, len(items))}
 	held, at := make([]receipt, 0, len(items)), make([]int, 0, len(items))
 	for i, item := range items {
 		out.Items[i].Receipt = of(item)
-		r, err := readReceipt(of(item))
+		r, err := read(of(item))
 		if err != nil {
 			out.Items[i].Error = refusalOf(err)
 			continue

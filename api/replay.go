@@ -71,6 +71,9 @@ func (a *API) startReplay(ctx context.Context, in HistoryReplay) (Replaying, err
 	if err := r.Check(); err != nil {
 		return Replaying{}, err
 	}
+	if err := mayReplay(ctx, &r); err != nil {
+		return Replaying{}, err
+	}
 	if err := a.replayable(ctx, &r); err != nil {
 		return Replaying{}, err
 	}
@@ -90,6 +93,22 @@ func (a *API) startReplay(ctx context.Context, in HistoryReplay) (Replaying, err
 	id := results[0].ID
 	a.cfg.Logger.Info("api: history is replayed", "request", string(data), "job", id, "by", caller(ctx))
 	return Replaying{JobID: id, StreamURL: jobPath + url.PathEscape(id) + streamSuffix}, nil
+}
+
+// mayReplay refuses to whoever does not hold for both ends. A projection is of what it is
+// made of: whatever that is.
+func mayReplay(ctx context.Context, r *history.Request) error {
+	err := mustHold(ctx, r.Queue)
+	switch {
+	case err != nil || holdsAll(ctx):
+	case r.Into == history.IntoQueue && r.Name != "":
+		err = mustHold(ctx, r.Name)
+	case r.Into == history.IntoSink:
+		err = mustHold(ctx, event.Queue)
+	case r.Into == history.IntoProjection:
+		err = notHeld(ctx, "projections")
+	}
+	return err
 }
 
 // replayable tells at once what would end a replay for good, or leave it without any

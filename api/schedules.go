@@ -141,6 +141,9 @@ func (a *API) listSchedules(ctx context.Context, after string, limit int) (Sched
 		return list, err
 	}
 	for _, s := range page {
+		if !holds(ctx, s.Job.Queue) {
+			continue
+		}
 		v, err := a.seen(ctx, s)
 		if err != nil {
 			return list, err
@@ -193,12 +196,37 @@ func (a *API) put(w http.ResponseWriter, r *http.Request) (Schedule, error) {
 	if err != nil {
 		return Schedule{}, err
 	}
+	if rev, err = a.mayPut(ctx, name, d.Job.Queue, rev); err != nil {
+		return Schedule{}, err
+	}
 	s, created, err := a.cfg.Schedules.Put(ctx, d, rev)
 	if err != nil {
 		return Schedule{}, err
 	}
 	a.cfg.Logger.Info("api: schedule: put", "schedule", name, "created", created, "by", caller(ctx))
 	return a.seen(ctx, s)
+}
+
+// mayPut refuses to whoever does not hold for the queue of a schedule, or of the one that it
+// replaces; it is then that one which is replaced, and no later one.
+func (a *API) mayPut(ctx context.Context, name, queue string, rev int64) (int64, error) {
+	if holdsAll(ctx) {
+		return rev, nil
+	}
+	if err := mustHold(ctx, queue); err != nil {
+		return rev, err
+	}
+	before, err := a.cfg.Schedules.Get(ctx, name)
+	if err != nil && forebay.CodeOf(err) != forebay.CodeNotFound {
+		return rev, err
+	}
+	if err == nil && !holds(ctx, before.Job.Queue) {
+		return rev, notHeld(ctx, "the schedule "+name)
+	}
+	if rev == engine.AnyRev {
+		rev = before.Rev
+	}
+	return rev, nil
 }
 
 func (a *API) deleteSchedule(ctx context.Context, name string) (ScheduleGone, error) {

@@ -45,6 +45,7 @@ var roles = []struct {
 type Session struct {
 	Role      Role      `json:"role,omitempty" enum:"viewer,operator,admin" doc:"Absent: nobody; sign in."`
 	Who       string    `json:"who,omitempty"`
+	Queues    []string  `json:"queues,omitempty" doc:"That the key holds for, with * for any run of characters; absent: all."`
 	Open      bool      `json:"open,omitempty" doc:"There are no keys: everyone on this machine is let in."`
 	ExpiresAt time.Time `json:"expiresAt,omitzero" doc:"Of a cookie."`
 }
@@ -57,42 +58,44 @@ type SignIn struct {
 type session struct {
 	keyID string // of the ring; empty: by the token of this start
 	who   string
+	at    time.Time // when it began
 }
 
 // bySession says who shows a cookie. Cookies come by themselves, so a change must
 // come from a page of this server.
-func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (who string, refused *Problem) {
+func (a *API) bySession(r *http.Request, scopes []keyring.Scope) (v visitor, refused *Problem) {
 	cookie, err := r.Cookie(sessionCookie)
 	if err != nil {
-		return "", nil
+		return v, nil
 	}
 	one, _, ok := a.sessions.find(cookie.Value, a.cfg.Now())
 	if !ok {
-		return "", nil // as if there were none
+		return v, nil // as if there were none
 	}
 	if one.keyID != "" {
-		if refused := a.keyMay(one.keyID, scopes); refused != nil {
-			return "", refused
+		if v.key, refused = a.keyMay(&one, scopes); refused != nil {
+			return visitor{}, refused
 		}
 	}
 	if a.cross.Check(r) != nil {
-		return "", newProblem(http.StatusForbidden, forebay.CodeUnauthorized, "with a session, pages of other origins change nothing here")
+		return visitor{}, newProblem(http.StatusForbidden, forebay.CodeUnauthorized, "with a session, pages of other origins change nothing here")
 	}
-	return one.who, nil
+	v.who = one.who
+	return v, nil
 }
 
 // keyMay tells why a key may not do what needs one of these scopes; nil: it may.
-func (a *API) keyMay(id string, scopes []keyring.Scope) *Problem {
+func (a *API) keyMay(s *session, scopes []keyring.Scope) (keyring.Key, *Problem) {
 	for _, k := range a.cfg.Ring.List() {
-		if k.ID != id || !k.Live() {
+		if k.ID != s.keyID || !k.Live() || s.at.Before(k.RotatedAt) && !a.cfg.Now().Before(k.OldUntil) {
 			continue
 		}
 		if slices.ContainsFunc(scopes, k.Has) {
-			return nil
+			return k, nil
 		}
-		return newProblem(http.StatusForbidden, forebay.CodeUnauthorized, fmt.Sprintf("the key of this session has not the scope %s, which is needed here", scopes[len(scopes)-1]))
+		return k, newProblem(http.StatusForbidden, forebay.CodeUnauthorized, fmt.Sprintf("the key of this session has not the scope %s, which is needed here", scopes[len(scopes)-1]))
 	}
-	return newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "the key of this session is good no longer")
+	return keyring.Key{}, newProblem(http.StatusUnauthorized, forebay.CodeUnauthorized, "the key of this session is good no longer")
 }
 
 // registerSession puts the routes on a mux. They are outside of the guard: who asks
@@ -109,7 +112,7 @@ func (a *API) getSession(w http.ResponseWriter, r *http.Request) {
 	v := Session{Open: !a.cfg.Ring.Required() && a.cfg.Loopback}
 	for _, may := range roles {
 		if who, refused := a.identify(r, []keyring.Scope{may.scope}); refused == nil {
-			v.Role, v.Who = may.role, who
+			v.Role, v.Who, v.Queues = may.role, who.who, who.key.Queues
 			break
 		}
 	}
@@ -140,6 +143,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	now := a.cfg.Now()
+	one.at = now
 	expires := now.Add(sessionLife)
 	text, err := a.sessions.add(one.who, one, expires, now)
 	if err != nil {

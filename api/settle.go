@@ -35,12 +35,12 @@ type LeaseCause struct {
 
 func (a *API) settle(ctx context.Context, in SettleLeases) (LeaseResults, error) {
 	states := make([]forebay.State, len(in.Items))
-	out, err := eachReceipt(in.Items, func(s SettleLease) string { return s.Receipt }, func(held []receipt, at []int) ([]error, error) {
+	out, err := eachReceipt(in.Items, func(s SettleLease) string { return s.Receipt }, a.reads(ctx), func(held []receipt, at []int) ([]error, error) {
 		errs := make([]error, len(held))
 		var settlements []forebay.Settlement
 		var which []int // of held
 		for i := range held {
-			s, err := a.settlement(&held[i], &in.Items[at[i]])
+			s, err := a.settlement(ctx, &held[i], &in.Items[at[i]])
 			if err != nil {
 				errs[i] = err
 				continue
@@ -81,7 +81,7 @@ func stateAfter(s *forebay.Settlement) forebay.State {
 
 // settlement makes what the broker takes of a verdict; what a failure means, the
 // broker's policy says.
-func (a *API) settlement(r *receipt, in *SettleLease) (forebay.Settlement, error) {
+func (a *API) settlement(ctx context.Context, r *receipt, in *SettleLease) (forebay.Settlement, error) {
 	now := a.cfg.Now()
 	s := forebay.Settlement{Receipt: r.Receipt, Queue: r.Queue}
 	switch in.Verdict {
@@ -106,6 +106,9 @@ func (a *API) settlement(r *receipt, in *SettleLease) (forebay.Settlement, error
 	}
 	for i := range in.Next {
 		m, err := in.Next[i].message(now)
+		if err == nil {
+			err = mustAdd(ctx, &m)
+		}
 		if err != nil {
 			return s, err
 		}

@@ -34,6 +34,13 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) {
 			problemOf(err).write(w)
 			return
 		}
+		if err := mustHold(r.Context(), f.Queue); err != nil {
+			problemOf(err).write(w)
+			return
+		}
+	}
+	if !holdsAll(r.Context()) {
+		f.Held = func(queue string) bool { return holds(r.Context(), queue) }
 	}
 	for _, name := range strings.FieldsFunc(q.Get("types"), func(r rune) bool { return r == ',' }) {
 		if !slices.Contains(historyTypes, forebay.HistoryType(name)) {

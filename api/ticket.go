@@ -37,6 +37,7 @@ type Ticket struct {
 type ticket struct {
 	path   string
 	who    string
+	held   []string                    // the queues that the key of who asked for it holds for; none: all
 	masked bool                        // who asked for it may not see payloads whole
 	let    func([]keyring.Scope) error // whether who asked for it is, still, let in where one of these is needed
 }
@@ -63,7 +64,7 @@ func (a *API) ticketRoutes(h huma.API) {
 			if err != nil || strings.Contains(in.Body.Path, "?") {
 				return nil, problemOf(wrong("path", "%q is no path: it must be like /api/jobs/ID/stream, without a query", in.Body.Path))
 			}
-			t := ticket{path: path, who: caller(ctx), masked: !seesWhole(ctx)}
+			t := ticket{path: path, who: caller(ctx), held: heldBy(ctx), masked: !seesWhole(ctx)}
 			t.let, _ = ctx.Value(letKey{}).(func([]keyring.Scope) error) // the guard has put it there
 			expires := now.Add(ticketLife)
 			text, err := a.tickets.add(t.who, t, expires, now)

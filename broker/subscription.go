@@ -13,12 +13,13 @@ import (
 type WatchFilter struct {
 	Job   string
 	Queue string
-	Types []forebay.HistoryType // any of them
-	Tree  string                // the job of this id, and those whose ids begin with it and a slash
+	Types []forebay.HistoryType   // any of them
+	Held  func(queue string) bool // nil: events of all queues
+	Tree  string                  // the job of this id, and those whose ids begin with it and a slash
 }
 
 func (f *WatchFilter) holds(e *forebay.HistoryEvent) bool {
-	return (f.Job == "" || f.Job == e.Job) && (f.Queue == "" || f.Queue == e.Queue) &&
+	return (f.Job == "" || f.Job == e.Job) && (f.Queue == "" || f.Queue == e.Queue) && (f.Held == nil || f.Held(e.Queue)) &&
 		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) && (f.Tree == "" || f.below(e.Job))
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/forebayhq/forebay"
 )
@@ -19,8 +20,10 @@ const (
 	MaxKeys        = 10_000
 	MaxName        = 64
 	MaxOrigins     = 64
-	MinSecret      = 16 // of a secret that a user chose, for ingest
-	MinAdminSecret = 32 // the same, where it may change things
+	MaxQueues      = 64
+	MaxOverlap     = 30 * 24 * time.Hour // for which an old secret may be good beside the new one
+	MinSecret      = 16                  // of a secret that a user chose, for ingest
+	MinAdminSecret = 32                  // the same, where it may change things
 	MaxSecret      = 256
 
 	secretPrefix = "fbk_"
@@ -35,6 +38,7 @@ type Spec struct {
 	Burst      int
 	DailyQuota int64
 	Origins    []string
+	Queues     []string
 }
 
 // Add adds a key and gives its secret, which cannot be had again. When it returns,
@@ -57,7 +61,7 @@ func (r *Ring) Add(s Spec) (Key, string, error) {
 	e.Key = Key{
 		ID: "k" + hex.EncodeToString(id), Name: s.Name, Prefix: s.Secret[:shown],
 		Scopes: slices.Clone(s.Scopes), Rate: s.Rate, Burst: s.Burst, DailyQuota: s.DailyQuota,
-		Origins: slices.Clone(s.Origins), CreatedAt: r.cfg.Now().UTC(),
+		Origins: slices.Clone(s.Origins), Queues: slices.Clone(s.Queues), CreatedAt: r.cfg.Now().UTC(),
 	}
 
 	r.mu.Lock()
@@ -67,7 +71,7 @@ func (r *Ring) Add(s Spec) (Key, string, error) {
 		return Key{}, "", forebay.Errorf(forebay.CodeFull, "keyring: add", "there are %d keys already, the most a ring takes", len(all))
 	}
 	for _, other := range all {
-		if other.hash == e.hash {
+		if other.hash == e.hash || other.old == e.hash {
 			return Key{}, "", forebay.Errorf(forebay.CodeInvalid, "keyring: add", "this secret is the key %s (%s) already", other.ID, other.Name)
 		}
 		if other.Name == e.Name && other.Live() {
@@ -83,20 +87,52 @@ func (r *Ring) Add(s Spec) (Key, string, error) {
 	return e.Key, s.Secret, nil
 }
 
+// Rotate gives a key another secret. The one before stays good for as long as keep says;
+// one from before that ends at once.
+func (r *Ring) Rotate(id string, keep time.Duration) (Key, string, error) {
+	const op = "keyring: rotate"
+	if keep < 0 || keep > MaxOverlap {
+		return Key{}, "", forebay.Errorf(forebay.CodeInvalid, op, "keep: %s; 0 to %s are allowed", keep, MaxOverlap)
+	}
+	secret := secretPrefix + randomText(24)
+	k, err := r.change(op, id, func(e *entry) error {
+		if !e.Live() {
+			return forebay.Errorf(forebay.CodeConflict, op, "the key %s (%s) is revoked; add another", e.ID, e.Name)
+		}
+		now := r.cfg.Now().UTC()
+		e.old, e.OldUntil = e.hash, now.Add(keep)
+		e.hash, e.RotatedAt, e.Prefix = sha256.Sum256([]byte(secret)), now, secret[:len(secretPrefix)+4]
+		return nil
+	})
+	if err != nil {
+		return Key{}, "", err
+	}
+	return k, secret, nil
+}
+
 // Revoke ends a key, for good. Revoking it again changes nothing.
 func (r *Ring) Revoke(id string) (Key, error) {
+	return r.change("keyring: revoke", id, func(e *entry) error {
+		if e.Live() {
+			e.RevokedAt = r.cfg.Now().UTC()
+		}
+		return nil
+	})
+}
+
+// change stores another version of an entry.
+func (r *Ring) change(op, id string, do func(*entry) error) (Key, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.view.Load().all
 	i := slices.IndexFunc(all, func(e *entry) bool { return e.ID == id })
 	if i < 0 {
-		return Key{}, forebay.Errorf(forebay.CodeNotFound, "keyring: revoke", "no key has the id %q", id)
-	}
-	if !all[i].Live() {
-		return all[i].Key, nil
+		return Key{}, forebay.Errorf(forebay.CodeNotFound, op, "no key has the id %q", id)
 	}
 	e := *all[i] // the meter stays shared
-	e.RevokedAt = r.cfg.Now().UTC()
+	if err := do(&e); err != nil {
+		return Key{}, err
+	}
 	all = slices.Clone(all)
 	all[i] = &e
 	if err := save(r.path, all); err != nil {
@@ -144,6 +180,17 @@ func (s *Spec) problems() []string {
 	if len(s.Origins) > MaxOrigins {
 		p = append(p, fmt.Sprintf("origins: at most %d", MaxOrigins))
 	}
+	if len(s.Queues) > 0 && (slices.Contains(s.Scopes, ScopeAdmin) || slices.Contains(s.Scopes, ScopeIngest)) {
+		p = append(p, fmt.Sprintf("queues: they bound the scopes %q and %q; %q rules over all, and %q sends to no queue of its choice", ScopeView, ScopeOperate, ScopeAdmin, ScopeIngest))
+	}
+	if len(s.Queues) > MaxQueues {
+		p = append(p, fmt.Sprintf("queues: at most %d", MaxQueues))
+	}
+	for _, q := range s.Queues {
+		if !isQueuePattern(q) {
+			p = append(p, fmt.Sprintf("queues: %q is not 1 to %d of A-Z a-z 0-9 _ - . and * for any run of characters", q, forebay.MaxQueueBytes))
+		}
+	}
 	for _, o := range s.Origins {
 		if !isOrigin(o) {
 			p = append(p, fmt.Sprintf("origins: %q is not like https://app.example.com, https://*.example.com or *", o))
@@ -154,6 +201,11 @@ func (s *Spec) problems() []string {
 
 func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c > '~' })
+}
+
+func isQueuePattern(s string) bool {
+	const allowed = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.*"
+	return s != "" && len(s) <= forebay.MaxQueueBytes && strings.Trim(s, allowed) == ""
 }
 
 func isOrigin(s string) bool {

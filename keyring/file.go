@@ -1,6 +1,7 @@
 package keyring
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io/fs"
@@ -18,8 +19,13 @@ import (
 // maxCounted bounds what is believed of a file of counters, so that none overflows.
 const maxCounted = 1 << 62
 
-// fileVersion is the version of both files that this program writes.
-const fileVersion = 1
+// Versions of the files. Keys that hold for some queues, or were rotated, need the later
+// one, so that a program that knows nothing of that does not let them do more.
+const (
+	plainVersion = 1
+	fileVersion  = 2
+	usageVersion = 1
+)
 
 type keyFile struct {
 	Version int         `json:"version"`
@@ -28,7 +34,8 @@ type keyFile struct {
 
 type storedKey struct {
 	Key
-	Hash string `json:"sha256"` // of the secret, in hex
+	Hash string `json:"sha256"`              // of the secret, in hex
+	Old  string `json:"oldSha256,omitempty"` // of the one before
 }
 
 // load reads a file of keys; one that does not exist is empty.
@@ -73,14 +80,14 @@ func decode(b []byte) ([]*entry, error) {
 	ids := make(map[string]bool, len(f.Keys))
 	for i, k := range f.Keys {
 		e := &entry{Key: k.Key, meter: new(meter)}
-		if n, err := hex.Decode(e.hash[:], []byte(k.Hash[:min(len(k.Hash), 2*len(e.hash))])); err != nil || n != len(e.hash) || len(k.Hash) != 2*n {
+		if !readHash(&e.hash, k.Hash) || k.Old != "" && !readHash(&e.old, k.Old) {
 			return nil, forebay.Errorf(forebay.CodeDamaged, "", "the sha256 of key %d (%s) is not 64 hex digits", i+1, k.Name)
 		}
 		if k.ID == "" || ids[k.ID] {
 			return nil, forebay.Errorf(forebay.CodeDamaged, "", "key %d (%s) has no id of its own", i+1, k.Name)
 		}
 		ids[k.ID] = true
-		spec := Spec{Name: k.Name, Scopes: k.Scopes, Rate: k.Rate, Burst: k.Burst, DailyQuota: k.DailyQuota, Origins: k.Origins}
+		spec := Spec{Name: k.Name, Scopes: k.Scopes, Rate: k.Rate, Burst: k.Burst, DailyQuota: k.DailyQuota, Origins: k.Origins, Queues: k.Queues}
 		if p := spec.problems(); len(p) > 0 {
 			return nil, forebay.Errorf(forebay.CodeDamaged, "", "key %d (%s): %s", i+1, k.Name, strings.Join(p, "; "))
 		}
@@ -89,12 +96,26 @@ func decode(b []byte) ([]*entry, error) {
 	return all, nil
 }
 
+func readHash(into *[sha256.Size]byte, text string) bool {
+	if len(text) != 2*len(into) {
+		return false
+	}
+	_, err := hex.Decode(into[:], []byte(text))
+	return err == nil
+}
+
 func save(path string, all []*entry) error { return replace(path, encode(all)) }
 
 func encode(all []*entry) keyFile {
-	f := keyFile{Version: fileVersion, Keys: make([]storedKey, len(all))}
+	f := keyFile{Version: plainVersion, Keys: make([]storedKey, len(all))}
 	for i, e := range all {
 		f.Keys[i] = storedKey{Key: e.Key, Hash: hex.EncodeToString(e.hash[:])}
+		if e.old != ([sha256.Size]byte{}) {
+			f.Keys[i].Old = hex.EncodeToString(e.old[:])
+		}
+		if len(e.Queues) > 0 || !e.RotatedAt.IsZero() {
+			f.Version = fileVersion
+		}
 	}
 	return f
 }
@@ -169,8 +190,8 @@ func decodeUsage(b []byte, all []*entry) error {
 	if err := json.Unmarshal(b, &f); err != nil {
 		return err
 	}
-	if f.Version != fileVersion {
-		return forebay.Errorf(forebay.CodeTooNew, "", "it has version %d, this program reads %d", f.Version, fileVersion)
+	if f.Version != usageVersion {
+		return forebay.Errorf(forebay.CodeTooNew, "", "it has version %d, this program reads %d", f.Version, usageVersion)
 	}
 	at, err := time.Parse(time.DateOnly, f.Day)
 	if err != nil {
@@ -184,7 +205,7 @@ func decodeUsage(b []byte, all []*entry) error {
 
 func (r *Ring) saveUsage() error {
 	today := day(r.cfg.Now())
-	f := usageFile{Version: fileVersion, Events: map[string]int64{}}
+	f := usageFile{Version: usageVersion, Events: map[string]int64{}}
 	f.Day = time.Unix(today*86400, 0).UTC().Format(time.DateOnly)
 	for _, e := range r.view.Load().all {
 		e.meter.mu.Lock()

@@ -5,6 +5,9 @@
 // revoked stops working with the call that revokes it; that the file of keys is
 // replaced as a whole or not at all; and that checking a key takes no lock.
 //
+// A secret is rotated without a gap: the old one is good for a time that is stated, and
+// no longer. A key that holds for some queues only says which.
+//
 // It refuses to guess: a key without a scope does not get it, and a ring that has
 // had a live key stays closed until the next start, so that revoking the last key
 // never opens a server.
@@ -46,7 +49,10 @@ type Key struct {
 	Burst      int       `json:"burst,omitzero"`      // events at once; 0: the rate, at least 1
 	DailyQuota int64     `json:"dailyQuota,omitzero"` // events per UTC day; 0: no limit
 	Origins    []string  `json:"origins,omitempty"`   // browser origins that may use it; empty: all
+	Queues     []string  `json:"queues,omitempty"`    // that it holds for, with * for any run of characters; empty: all
 	CreatedAt  time.Time `json:"createdAt"`
+	RotatedAt  time.Time `json:"rotatedAt,omitzero"` // when it got its secret, where that is not its first
+	OldUntil   time.Time `json:"oldUntil,omitzero"`  // until when the secret before that is good too
 	RevokedAt  time.Time `json:"revokedAt,omitzero"`
 }
 
@@ -55,6 +61,28 @@ func (k Key) Live() bool { return k.RevokedAt.IsZero() }
 
 // Has tells whether the key is good for a scope.
 func (k Key) Has(s Scope) bool { return slices.Contains(k.Scopes, s) }
+
+// Holds tells whether the key holds for a queue.
+func (k Key) Holds(queue string) bool {
+	return len(k.Queues) == 0 || slices.ContainsFunc(k.Queues, func(pattern string) bool { return queueMatches(pattern, queue) })
+}
+
+// queueMatches compares a queue with a name that may have * for any run of characters.
+func queueMatches(pattern, queue string) bool {
+	first, rest, wild := strings.Cut(pattern, "*")
+	if !wild {
+		return pattern == queue
+	}
+	queue, ok := strings.CutPrefix(queue, first)
+	for ok && rest != "" {
+		var part string
+		if part, rest, wild = strings.Cut(rest, "*"); !wild {
+			return strings.HasSuffix(queue, part)
+		}
+		_, queue, ok = strings.Cut(queue, part)
+	}
+	return ok
+}
 
 // AllowsOrigin tells whether a browser page of this origin may use the key.
 func (k Key) AllowsOrigin(origin string) bool {
@@ -94,7 +122,7 @@ type Ring struct {
 	view     atomic.Pointer[view]
 	required atomic.Bool
 
-	mu sync.Mutex // serialises Add, Revoke and the writing of the file
+	mu sync.Mutex // serialises Add, Rotate, Revoke and the writing of the file
 
 	dirty chan struct{} // capacity 1: counters changed since they were saved
 	stop  chan struct{} // closed by Close
@@ -106,6 +134,7 @@ type Ring struct {
 type entry struct {
 	Key
 	hash  [sha256.Size]byte
+	old   [sha256.Size]byte // the secret before, good until OldUntil; zero: none
 	meter *meter
 }
 
@@ -119,8 +148,12 @@ func newView(all []*entry) *view {
 	v := &view{all: all, byID: make(map[string]*entry, len(all)), byHash: make(map[uint64][]*entry, len(all))}
 	for _, e := range all {
 		v.byID[e.ID] = e
-		h := binary.LittleEndian.Uint64(e.hash[:])
-		v.byHash[h] = append(v.byHash[h], e)
+		for _, sum := range [][sha256.Size]byte{e.hash, e.old} {
+			if sum != ([sha256.Size]byte{}) {
+				h := binary.LittleEndian.Uint64(sum[:])
+				v.byHash[h] = append(v.byHash[h], e)
+			}
+		}
 	}
 	return v
 }
@@ -176,9 +209,12 @@ func (r *Ring) Authenticate(secret string, scope Scope) (Key, error) {
 	}
 	sum := sha256.Sum256([]byte(secret))
 	var found *entry
+	old := false
 	for _, e := range r.view.Load().byHash[binary.LittleEndian.Uint64(sum[:])] {
 		if subtle.ConstantTimeCompare(e.hash[:], sum[:]) == 1 {
-			found = e
+			found, old = e, false
+		} else if subtle.ConstantTimeCompare(e.old[:], sum[:]) == 1 {
+			found, old = e, true
 		}
 	}
 	switch {
@@ -186,6 +222,8 @@ func (r *Ring) Authenticate(secret string, scope Scope) (Key, error) {
 		return Key{}, forebay.Errorf(forebay.CodeUnauthorized, op, "the key is not known here")
 	case !found.Live():
 		return Key{}, forebay.Errorf(forebay.CodeUnauthorized, op, "the key %s (%s) is revoked", found.ID, found.Name)
+	case old && !r.cfg.Now().Before(found.OldUntil):
+		return Key{}, forebay.Errorf(forebay.CodeUnauthorized, op, "the key %s (%s) has another secret since %s", found.ID, found.Name, found.RotatedAt.Format(time.RFC3339))
 	case !found.Has(scope):
 		return Key{}, forebay.Errorf(forebay.CodeUnauthorized, op, "the key %s (%s) lacks the scope %q", found.ID, found.Name, scope)
 	}

@@ -361,7 +361,7 @@ func TestTamperedFileIsRefusedAndLeft(t *testing.T) {
 		"no hash":        {strings.Replace(good, hash, "", 1), forebay.CodeDamaged},
 		"not hex":        {strings.Replace(good, hash, "zz"+hash[2:], 1), forebay.CodeDamaged},
 		"no version":     {strings.Replace(good, `"version": 1,`, ``, 1), forebay.CodeDamaged},
-		"newer":          {strings.Replace(good, `"version": 1`, `"version": 2`, 1), forebay.CodeTooNew},
+		"newer":          {strings.Replace(good, `"version": 1`, `"version": 3`, 1), forebay.CodeTooNew},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

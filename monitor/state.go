@@ -138,6 +138,7 @@ func (s *state) scale(send sender, q *forebay.QueueStats) {
 		gauge("forebay_acceptable_backlog_per_worker", "Messages that may wait for each worker, so that the last of them begins within the target latency.", v.AcceptableBacklog)
 	}
 	if v.Slots > 0 {
+		gauge("forebay_concurrency_limit", "As forebay_worker_slots: the concurrency that is set, or that has tuned itself.", float64(v.Slots))
 		gauge("forebay_worker_slots", "Handlers, or batches, that may run at once in this process.", float64(v.Slots))
 		gauge("forebay_worker_slots_used", "Those of them that run.", float64(v.SlotsUsed))
 	}

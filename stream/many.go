@@ -93,7 +93,12 @@ func (m *many) since(ctx context.Context, after int64) (events []forebay.History
 		if q.After < page.Oldest || page.Epoch != m.epoch || len(events)+len(page.Events) > maxMissed {
 			return nil, false, nil
 		}
-		events, q.After = append(events, page.Events...), page.Next
+		for i := range page.Events {
+			if held := m.filter.Held; held == nil || held(page.Events[i].Queue) {
+				events = append(events, page.Events[i])
+			}
+		}
+		q.After = page.Next
 		if !page.More {
 			return events, true, nil
 		}

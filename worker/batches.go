@@ -16,7 +16,7 @@ type batches struct {
 	open    []*item         // gathered, in order
 	size    int             // their bytes
 	suspect int             // how many of them are suspect
-	busy    map[string]bool // groups in work, where batches may run side by side
+	busy    map[string]bool // groups in work
 }
 
 func newBatches(c *Config) *batches {
@@ -108,11 +108,9 @@ func (b *batches) cutOne() []*item {
 func (b *batches) cutOff(batch, rest []*item) []*item {
 	b.open = rest
 	b.weigh(batch, -1)
-	if b.concurrency > 1 {
-		for _, it := range batch {
-			if it.d.Group != "" {
-				b.busy[it.d.Group] = true
-			}
+	for _, it := range batch { // also where one batch runs at a time: that may change meanwhile
+		if it.d.Group != "" {
+			b.busy[it.d.Group] = true
 		}
 	}
 	return batch
@@ -155,6 +153,8 @@ func (b *batches) done(items []*item, _ time.Duration) (release []*item) {
 	b.weigh(release, -1)
 	return release
 }
+
+func (b *batches) resize(n int) { b.concurrency = n }
 
 func (b *batches) drop() []*item {
 	all := b.open

@@ -17,6 +17,8 @@ type dispatcher interface {
 	// at hand that must be released, since one before them in their group will
 	// come again.
 	done(items []*item, run time.Duration) (release []*item)
+	// resize says how many handlers, or batches, may run at once from now on.
+	resize(n int)
 	// drop gives away all that is not begun.
 	drop() []*item
 }

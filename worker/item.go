@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/worker/adapt"
 )
 
 // item is one delivery at hand. It comes from a receive and leaves through the
@@ -39,6 +40,8 @@ type work struct {
 
 	clock  clock
 	follow atomic.Pointer[Follow] // of a job's handler; nil: none
+
+	auto *adapt.Limiter // that knows of it; nil: none does
 
 	left bool // behind: it has its verdict, and its handler has not returned; owned by the loop
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/worker/adapt"
 )
 
 // loop is one Run. Its fields are owned by the goroutine of run, but for those
@@ -15,6 +16,7 @@ import (
 type loop struct {
 	w        *Worker
 	dispatch dispatcher
+	auto     *adapt.Limiter // nil: the concurrency is fixed
 	receiver *receiver
 	keeper   *keeper
 	settler  *settler
@@ -52,7 +54,7 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 		w:        w,
 		receiver: &receiver{b: w.b, queue: w.cfg.Queue, lease: w.cfg.Lease, observe: w.cfg.Observe.Received, health: health{log: w.log, what: "receiving"}},
 		got:      make(chan received, 1),
-		done:     make(chan result, w.cfg.Concurrency),
+		done:     make(chan result, w.most),
 		overdue:  make(chan *work),
 		over:     make(chan struct{}),
 		running:  make(map[*work]struct{}),
@@ -60,11 +62,10 @@ func newLoop(w *Worker, ctx context.Context) *loop {
 	}
 	if w.cfg.Batch != nil {
 		l.dispatch = newBatches(&w.cfg)
-		l.mostUnsettled = 2 * w.cfg.Concurrency * w.cfg.BatchMax
 	} else {
 		l.dispatch = newSingles(w.cfg.Concurrency)
-		l.mostUnsettled = 2*w.cfg.Concurrency + 1000
 	}
+	l.tune()
 	l.keeper = newKeeper(w)
 	l.keeper.stopWork, l.keeper.refuse = l.end, l.refuse
 	l.talker = newTalker(w, l.keeper)
@@ -123,6 +124,8 @@ func (l *loop) consume(receiving context.Context) (hung []*work) {
 			l.finish(r)
 		case k := <-l.overdue:
 			l.leave(k)
+		case <-l.w.tuned:
+			l.tune()
 		case <-l.settler.freed:
 		case <-l.timer.C:
 		case <-ended:
@@ -165,6 +168,9 @@ func (l *loop) begin() {
 		}
 		l.limit(k)
 		l.running[k] = struct{}{}
+		if k.auto = l.auto; k.auto != nil {
+			k.auto.Begin(k.began)
+		}
 		l.w.busy.Store(int64(len(l.running)))
 		go l.call(k)
 	}
@@ -190,6 +196,10 @@ func (l *loop) call(k *work) {
 // finish books what a handler said.
 func (l *loop) finish(r result) {
 	k := r.work
+	if k.auto != nil && k.auto == l.auto { // else somebody has set another one meanwhile
+		k.auto.End(time.Now(), k.began, len(k.items), howEnded(k, r.errs))
+		l.fit()
+	}
 	delete(l.running, k)
 	l.w.busy.Store(int64(len(l.running)))
 	k.clock.stop()

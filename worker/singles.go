@@ -87,6 +87,8 @@ func (s *singles) done(items []*item, run time.Duration) (release []*item) {
 	return release
 }
 
+func (s *singles) resize(n int) { s.concurrency = n }
+
 func (s *singles) drop() []*item {
 	all := s.ready
 	for _, behind := range s.groups {

@@ -178,6 +178,9 @@ func (c *chaos) live(t *testing.T, b *broker.Broker, kind string) {
 		Queue: queue, Lease: 2 * time.Second, Concurrency: 1 + c.dice(5),
 		DrainTimeout: time.Duration(1+c.dice(2000)) * time.Millisecond,
 	}
+	if c.dice(2) == 0 {
+		cfg.Auto = &worker.Concurrency{Max: 1 + c.dice(8)}
+	}
 	if kind == "single" {
 		cfg.Handler = c
 	} else {
@@ -190,6 +193,10 @@ func (c *chaos) live(t *testing.T, b *broker.Broker, kind string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(c.dice(5000))*time.Millisecond)
 	defer cancel()
+	if c.dice(4) == 0 {
+		later := time.AfterFunc(time.Duration(c.dice(3000))*time.Millisecond, func() { _ = w.Tune(worker.Concurrency{Max: 4}) })
+		defer later.Stop()
+	}
 	// An engine that fails on and on at the end may leave verdicts unstored.
 	if err := w.Run(ctx); err != nil && forebay.CodeOf(err) != forebay.CodeUnavailable {
 		t.Fatal(err)

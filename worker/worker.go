@@ -89,6 +89,7 @@ type Config struct {
 	Jobs    JobHandler
 
 	Concurrency int           // handlers, or batches, at once; 0: 10 handlers, 1 batch
+	Auto        *Concurrency  // instead: as many as the back end takes, within its bounds; its Fixed counts for nothing
 	BatchMax    int           // messages of a batch at most; 0: 500
 	BatchBytes  int           // payload bytes of a batch at most, or one message; 0: 8 MiB
 	BatchWait   time.Duration // how long a batch may wait to fill, since its first message; 0: not at all
@@ -96,6 +97,8 @@ type Config struct {
 	Lease        time.Duration // renewed at a third; 0: forebay.DefaultLease
 	DrainTimeout time.Duration // how long handlers may go on when Run's context has ended; 0: 20 s
 	CancelGrace  time.Duration // how long the handler of a job that has been ended may take to return; 0: 10 s
+
+	MostConcurrency int // that Tune may ever allow; 0: 1000 handlers, or as many batches as the above allow
 
 	Logger  *slog.Logger // nil: silent
 	Observe Observe
@@ -142,6 +145,11 @@ type Worker struct {
 	abort   chan struct{}
 	once    sync.Once // closes abort
 	busy    atomic.Int64
+	slots   atomic.Int64 // how many may run now, about
+
+	concurrency atomic.Pointer[Concurrency]
+	tuned       chan struct{} // capacity 1: concurrency was set
+	most        int           // that it may be
 }
 
 // New makes a worker. Every problem of cfg is reported at once.
@@ -163,12 +171,21 @@ func New(b *broker.Broker, cfg Config) (*Worker, error) {
 	if err := cfg.check(b); err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, "worker: new", "%w", err)
 	}
-	return &Worker{
+	w := &Worker{
 		b:     b,
 		cfg:   cfg,
 		log:   cfg.Logger.With("queue", cfg.Queue),
 		abort: make(chan struct{}),
-	}, nil
+		tuned: make(chan struct{}, 1),
+		most:  cfg.most(),
+	}
+	c := cfg.concurrency()
+	w.concurrency.Store(&c)
+	w.slots.Store(int64(c.Fixed))
+	if c.Fixed == 0 {
+		w.slots.Store(int64(c.limiter().Around()))
+	}
+	return w, nil
 }
 
 func fill[T comparable](field *T, value T) {
@@ -182,9 +199,7 @@ func (c *Config) check(b *broker.Broker) error {
 	var problems []error
 	wrong := func(bad bool, field, format string, args ...any) {
 		if bad {
-			e := forebay.Errorf(forebay.CodeInvalid, "", format, args...)
-			e.Field = field
-			problems = append(problems, e)
+			problems = append(problems, wrongField(field, format, args...))
 		}
 	}
 	wrong(b == nil, "broker", "no broker was given")
@@ -197,6 +212,12 @@ func (c *Config) check(b *broker.Broker) error {
 	}
 	wrong(kinds != 1, "handler", "%d handlers were given; one of handler, batch handler and job handler is needed", kinds)
 	wrong(c.Concurrency < 1 || c.Concurrency > engine.MaxReceive, "concurrency", "%d; 1 to %d are allowed", c.Concurrency, engine.MaxReceive)
+	if c.Auto != nil {
+		if err := c.concurrency().check(c.most()); err != nil {
+			problems = append(problems, err)
+		}
+	}
+	wrong(c.MostConcurrency < 0 || c.MostConcurrency > engine.MaxReceive, "mostConcurrency", "%d; 0 (the default) to %d are allowed", c.MostConcurrency, engine.MaxReceive)
 	wrong(c.BatchMax < 1 || c.BatchMax > engine.MaxReceive, "batchMax", "%d; 1 to %d are allowed", c.BatchMax, engine.MaxReceive)
 	wrong(c.BatchBytes < 1, "batchBytes", "%d; 1 or more is allowed", c.BatchBytes)
 	wrong(c.BatchWait < 0 || c.BatchWait > engine.MaxWait, "batchWait", "%s; 0 to %s are allowed", c.BatchWait, engine.MaxWait)
@@ -231,5 +252,6 @@ func (w *Worker) Run(ctx context.Context) error {
 // any time and more than once, and does not wait.
 func (w *Worker) Abort() { w.once.Do(func() { close(w.abort) }) }
 
-// Slots tells how many handlers, or batches, run now, and how many may at once.
-func (w *Worker) Slots() (busy, all int) { return int(w.busy.Load()), w.cfg.Concurrency }
+// Slots tells how many handlers, or batches, run now, and how many may at once. Where that
+// tunes itself, it goes to and fro a little around what is told here.
+func (w *Worker) Slots() (busy, all int) { return int(w.busy.Load()), int(w.slots.Load()) }

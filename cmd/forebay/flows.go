@@ -62,6 +62,7 @@ func (s *server) openFlowWorkers() error {
 			return err
 		}
 		s.workers = append(s.workers, w)
+		s.watch(cfg.Queue, w)
 	}
 	return nil
 }

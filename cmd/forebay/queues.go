@@ -42,7 +42,7 @@ func (c *queuesLsCmd) Run(ctx context.Context, p *program) error {
 			fmt.Fprintln(w, "no queue yet: one comes to be with its first message")
 			return
 		}
-		fmt.Fprintln(w, "queue\twaiting\tactive\tdelayed\tdead\toldest\tdrains\tcompleted\t")
+		fmt.Fprintln(w, "queue\twaiting\tactive\tdelayed\tdead\toldest\tdrains\tcompleted\truns\t")
 		for _, q := range queues {
 			state := ""
 			if q.Limits != nil && q.Limits.Paused {
@@ -52,8 +52,8 @@ func (c *queuesLsCmd) Run(ctx context.Context, p *program) error {
 			if q.Waiting > 0 {
 				oldest = (time.Duration(q.OldestAgeSeconds*1000) * time.Millisecond).Round(100 * time.Millisecond).String()
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f/s\t%s\t%s\n", q.Name, humanize.Comma(q.Waiting), humanize.Comma(q.Active),
-				humanize.Comma(q.Delayed), humanize.Comma(q.Dead), oldest, q.DrainRate, humanize.Comma(q.Completed), state)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%.0f/s\t%s\t%s\t%s\n", q.Name, humanize.Comma(q.Waiting), humanize.Comma(q.Active),
+				humanize.Comma(q.Delayed), humanize.Comma(q.Dead), oldest, q.DrainRate, humanize.Comma(q.Completed), concurrencyText(q.Concurrency), state)
 		}
 	})
 }

@@ -22,17 +22,23 @@ type queuesLimitCmd struct {
 	KeyActive   *int   `placeholder:"N" help:"Most that run at once, of each limit key."`
 	KeyRate     *rate  `placeholder:"N/TIME" help:"Most that start per time, of each limit key."`
 	KeyBurst    *int   `placeholder:"N" help:"Most that start at once within the rate of a key."`
+
+	Concurrency    string `placeholder:"N|auto" help:"How many the server that is asked works on at once, until it is set again or the server ends; auto: as many as what stands behind the handlers takes."`
+	ConcurrencyMin int    `placeholder:"N" help:"With auto, never fewer (1)."`
+	ConcurrencyMax int    `placeholder:"N" help:"With auto, never more (100)."`
 }
 
 func (queuesLimitCmd) Help() string {
 	return `What is not named stays as it is; with nothing named, the limits are shown. They hold at
-once, for all workers.
+once, for all workers; but for the concurrency, which is of the workers of one server. What of
+that lasts is queues.NAME.concurrency in the settings.
 
 Examples:
   forebay queues limit mail
   forebay queues limit mail --active 20 --rate 100/1m --burst 10
   forebay queues limit mail --key-active 1
-  forebay queues limit mail --rate 0`
+  forebay queues limit mail --rate 0
+  forebay queues limit mail --concurrency auto --concurrency-max 50`
 }
 
 // rate is like 10/s, 100/1m; 0: none.
@@ -64,6 +70,11 @@ func (c *queuesLimitCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
+	if c.Concurrency != "" || c.ConcurrencyMin+c.ConcurrencyMax != 0 {
+		if err := c.tune(ctx, client); err != nil {
+			return err
+		}
+	}
 	limits, err := client.Limits(ctx, c.Queue)
 	if err != nil {
 		return err
@@ -73,13 +84,39 @@ func (c *queuesLimitCmd) Run(ctx context.Context, p *program) error {
 			return err
 		}
 	}
+	q, _ := client.Queue(ctx, c.Queue) // one without a message has no worker's figures either
 	return p.print(limits, func(w io.Writer) {
 		fmt.Fprintf(w, "queue\t%s\nactive\t%s\nrate\t%s\n", c.Queue, limitText(limits.Active), rateText(limits.Rate))
 		fmt.Fprintf(w, "active of a key\t%s\nrate of a key\t%s\n", limitText(limits.KeyActive), rateText(limits.KeyRate))
+		fmt.Fprintf(w, "concurrency\t%s\n", concurrencyText(q.Concurrency))
 		if limits.Paused {
 			fmt.Fprintln(w, p.paint(amber, "paused"))
 		}
 	})
+}
+
+func (c *queuesLimitCmd) tune(ctx context.Context, client *api.Client) error {
+	s := api.SetConcurrency{Auto: c.Concurrency == "auto", Min: c.ConcurrencyMin, Max: c.ConcurrencyMax}
+	if !s.Auto {
+		n, err := strconv.Atoi(c.Concurrency)
+		if err != nil || n < 1 {
+			return fmt.Errorf("--concurrency: %q is neither auto nor a number from 1", c.Concurrency)
+		}
+		s.Limit = n
+	}
+	_, err := client.SetConcurrency(ctx, c.Queue, s)
+	return err
+}
+
+// concurrencyText tells how many run, and how many may.
+func concurrencyText(c *api.Concurrency) string {
+	switch {
+	case c == nil:
+		return "-"
+	case c.Auto:
+		return fmt.Sprintf("%d/%d auto", c.Running, c.Limit)
+	}
+	return fmt.Sprintf("%d/%d", c.Running, c.Limit)
 }
 
 // over puts what was named over the limits as they are.

@@ -94,6 +94,7 @@ func (s *server) openJobWorkers() error {
 			Queue:        name,
 			Jobs:         s.tracing.Jobs(s.flows.Steps(queues[name])),
 			Concurrency:  int(q.Concurrency),
+			Auto:         autoOf(q),
 			Lease:        q.Lease,
 			DrainTimeout: s.settings.Server.Drain,
 			Logger:       s.log.With("part", "worker"),
@@ -103,8 +104,8 @@ func (s *server) openJobWorkers() error {
 			return err
 		}
 		s.workers = append(s.workers, w)
-		s.monitor.Watch(name, w)
-		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds(), Concurrency: int(q.Concurrency)})
+		s.watch(name, w)
+		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds()})
 	}
 	s.known = knows(queues)
 	return s.openFlowWorkers()

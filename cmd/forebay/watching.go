@@ -32,7 +32,7 @@ func (s *server) monitorConfig() monitor.Config {
 // target is what the workers of a queue are to keep.
 func (s *server) target(queue string) monitor.Target {
 	q := s.settings.Queue(queue)
-	t := monitor.Target{Latency: q.TargetLatency, Concurrency: int(q.Concurrency)}
+	t := monitor.Target{Latency: q.TargetLatency, Concurrency: int(q.Concurrency)} // 0: it tunes itself; the default is where that begins
 	if queue == event.Queue && s.settings.Server.Has(config.RoleWorker) {
 		t.Concurrency = s.writers()
 	}

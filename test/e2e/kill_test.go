@@ -12,7 +12,7 @@ import (
 // begins again soon, though its lease would last for an hour.
 func TestImageJobsWhileServerIsKilled(t *testing.T) {
 	const kills = 20
-	s := jobServer(t, "queues.images.lease=1h", "queues.images.concurrency=2")
+	s := jobServer(t, "queues.images.lease=1h", "queues.images.concurrency=auto", "queues.images.concurrencyMax=2")
 	picture := jpegOf(t, photo(1200, 900))
 	var ids []string
 	var longest time.Duration
@@ -51,7 +51,7 @@ func (s *server) startedAfter(id string, at time.Time) bool {
 // SIGTERM under a load of jobs, three times: each job that was acknowledged is
 // completed exactly once after the next start.
 func TestJobsWhileServerIsDeployed(t *testing.T) {
-	s := jobServer(t, "handlers.nothing.queue=work", "handlers.nothing.command=true")
+	s := jobServer(t, "handlers.nothing.queue=work", "handlers.nothing.command=true", "queues.work.concurrency=auto")
 	crowd := &jobCrowd{users: 8, every: 20 * time.Millisecond}
 	for range 3 {
 		crowd.during(s, 1500*time.Millisecond, func() {

@@ -118,8 +118,8 @@ func (l *Limiter) decide() {
 		return
 	}
 	span := narrow
-	if l.rising > 1 || l.rising < -1 {
-		span = wide
+	if (l.rising > 1 || l.rising < -1) && l.limit < float64(l.top()) {
+		span = wide // there is some way to go
 	}
 	l.forget(span)
 }

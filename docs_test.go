@@ -59,3 +59,24 @@ func TestSettingsAreDocumentedAsTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+func TestReadmeCallsTheProgramByOneName(t *testing.T) {
+	// Why: a newcomer copies the lines in their order; a name that is not on the PATH ends that.
+	for _, name := range []string{"README.md", "README.zh-CN.md"} {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls := 0
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "$ bin/forebay ") {
+				calls++
+			} else if strings.HasPrefix(line, "$ forebay ") {
+				t.Errorf("%s calls the program by another name than bin/forebay: %s", name, line)
+			}
+		}
+		if calls == 0 {
+			t.Errorf("%s does not call the program", name)
+		}
+	}
+}

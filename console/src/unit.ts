@@ -7,3 +7,4 @@ export { diff } from "./ui/diff";
 export { quote, suggest, termAt } from "./ui/filter";
 export { sample } from "./ui/live";
 export { life } from "./ui/waterfall";
+export { countsOf } from "./pages/ingest";

@@ -193,6 +193,12 @@ test("the history of a job and of messages is read; what was sent can be counted
   await page.locator(".json").getByText('"dryRun": true').first().waitFor();
   await page.goto(server.url + "/alerts");
   await page.getByText("failed for good").first().waitFor();
+  // What came in is counted, what was rejected by its reason, which leads to the rows.
+  await page.goto(server.url + "/events");
+  await page.getByRole("row", { name: /^Accepted/ }).getByText("8", { exact: true }).waitFor();
+  await page.getByRole("row", { name: /^Rejected/ }).first().getByRole("link").click();
+  await page.waitForURL("**/bad?code=*");
+  await page.locator("tbody tr").first().waitFor();
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });

@@ -155,7 +155,7 @@ test("whoever types fast on a slow machine loses no key, in no field; a step is 
   await node("event").waitFor();
   await box("Type of the event").waitFor();
   const cdp = await page.context().newCDPSession(page);
-  await cdp.send("Emulation.setCPUThrottlingRate", { rate: 6 });
+  await cdp.send("Emulation.setCPUThrottlingRate", { rate: 4 });
   await typed(page, box("Title"), "Paid, at last");
   await typed(page, box("Type of the event"), "order.paid.for");
   await typed(page, box("Which of them"), "event.id == input.id");

@@ -79,11 +79,18 @@ try {
   say(`the photo is a WebP of ${made.width} × ${made.height}, ${(bytes.byteLength / 1000).toFixed(1)} kB`);
   assert.ok(performance.now() - began < 120_000, "it took more than two minutes");
   await page.context().close();
-  for (const [locale, colorScheme] of pictures ? [["en-US", "dark"], ["zh-CN", "light"], ["zh-CN", "dark"]] : []) {
+  for (const [locale, colorScheme] of pictures ? [["en-US", "light"], ["en-US", "dark"], ["zh-CN", "light"], ["zh-CN", "dark"]] : []) {
     const other = await open(chrome, { locale, colorScheme });
-    for (const [name, where] of [["designer", "/flows/my-photo/edit?step=branch"], ["run", "/runs/" + run.runId]]) {
+    for (const [name, where] of [["flows", "/flows"], ["flow", "/flows/my-photo"], ["designer", "/flows/my-photo/edit?step=branch"], ["dry-run", "/flows/my-photo/edit?pane=dry"], ["run", "/runs/" + run.runId]]) {
+      if (colorScheme === "light" && locale === "en-US" && ["designer", "dry-run", "run"].includes(name)) continue; // made above
       await other.goto(server.url + where);
-      await other.locator(".react-flow__node").nth(2).waitFor();
+      await other.locator(name === "flows" ? "tbody tr" : ".react-flow__node").first().waitFor();
+      if (name === "dry-run") {
+        await other.locator("section textarea.code").first().fill(JSON.stringify({ source, user: "ada" }));
+        await other.locator(".samples input").first().fill('{"url": "/files/x.webp"}');
+        await other.locator("section .acts button.main").click();
+        await other.locator("h2 .state.completed").waitFor();
+      }
       await other.waitForTimeout(800);
       await other.screenshot({ path: `${pictures}${name}-${colorScheme}${locale === "en-US" ? "" : ".zh-CN"}.png` });
     }

@@ -11,7 +11,7 @@ import { chromium } from "playwright-core";
 const here = path.dirname(fileURLToPath(import.meta.url));
 const binary = process.env.FOREBAY_BIN ?? path.join(here, "../../bin/forebay");
 
-export async function eventually(what, ask, seconds = 15) {
+export async function eventually(what, ask, seconds = 30) {
   const until = Date.now() + seconds * 1000;
   for (;;) {
     const got = await ask();
@@ -41,7 +41,7 @@ export class Server {
     this.said = "";
     this.process.stderr.on("data", (b) => (this.said += b));
     this.ended = once(this.process, "exit");
-    const info = await eventually("the server starts: " + this.said, async () => JSON.parse(await readFile(file, "utf8").catch(() => "null")));
+    const info = await eventually("the server starts: " + this.said, async () => JSON.parse(await readFile(file, "utf8").catch(() => "null")), 60);
     this.url = info.url;
     this.token = info.token;
     this.listen = new URL(info.url).host;
@@ -89,7 +89,7 @@ export function browser() {
 export async function open(chrome, options = {}) {
   const context = await chrome.newContext({ locale: "en-US", viewport: { width: 1280, height: 860 }, colorScheme: "light", timezoneId: "UTC", ...options });
   const page = await context.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(30_000);
   page.wrong = [];
   page.on("pageerror", (e) => page.wrong.push("error: " + e.message));
   page.on("console", (m) => {

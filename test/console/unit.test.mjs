@@ -137,3 +137,8 @@ test("a gesture on the drawing is a change of the file", () => {
   assert.deepEqual(add(fresh, { use: "x" }, "b", "b"), { id: "b_2", edits: [{ path: "steps.b_2", value: { use: "x" } }, { path: "steps.b.branch", value: [{ when: "true", to: "b_2" }] }] });
   assert.deepEqual(add({}, { use: "x" }, "42-things"), { id: "_42_things", edits: [{ path: "steps._42_things", value: { use: "x" } }] });
 });
+
+test("a counter is read out of the metrics", () => {
+  const text = '# HELP a_total x\na_total{verdict="rejected",code="a\\"b"} 3\na_total_more{verdict="no"} 9\na_total{verdict="accepted",code=""} 1.2e+06\n';
+  assert.deepEqual(unit.countsOf(text, "a_total"), [{ labels: { verdict: "rejected", code: 'a\\"b' }, n: 3 }, { labels: { verdict: "accepted", code: "" }, n: 1200000 }]);
+});

@@ -1,6 +1,6 @@
 import { Background, BaseEdge, Controls, Handle, MarkerType, MiniMap, Position, ReactFlow, type Connection, type Edge, type EdgeProps, type Node, type NodeProps } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useEffect, useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import type { FlowStep, RunStep } from "../api/types";
 import { useT } from "../i18n";
 import { State } from "../ui/bits";
@@ -30,6 +30,11 @@ function Step({ data, selected }: NodeProps<StepNode>) {
   );
 }
 
+// many is from how many steps on a drawing begins at a size at which it can be read, and
+// is made of what is seen of it only.
+const many = 40;
+const readable = 0.65;
+
 type Way = Edge<{ way: Point[] }, "way">;
 
 // Way goes around what stands between its ends, as the layout has it.
@@ -49,6 +54,14 @@ export interface Editing {
   drop?: (what: string, onto?: string) => void;
 }
 
+// handles are where ways begin and end, so that nothing has to be measured first.
+function handles(down: boolean) {
+  const size = { width: 9, height: 9 };
+  return down
+    ? [{ ...size, type: "target" as const, position: Position.Top, x: width / 2 - 4.5, y: -4.5 }, { ...size, type: "source" as const, position: Position.Bottom, x: width / 2 - 4.5, y: height - 4.5 }]
+    : [{ ...size, type: "target" as const, position: Position.Left, x: -4.5, y: height / 2 - 4.5 }, { ...size, type: "source" as const, position: Position.Right, x: width - 4.5, y: height / 2 - 4.5 }];
+}
+
 function useNarrow(): boolean {
   const [narrow, set] = useState(() => innerWidth < 760);
   useEffect(() => {
@@ -65,10 +78,18 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
   const narrow = useNarrow();
   const down = narrow || !!edit;
   const drawn = useMemo(() => shape(steps, down), [steps, down]);
+  const large = steps.length > many;
+  const at = chosen ?? run?.find((s) => ["dead", "failed", "active"].includes(look(s)))?.id;
+  const pane = useRef<{ setCenter: (x: number, y: number, o: { zoom: number }) => unknown } | undefined>(undefined);
+  const show = () => {
+    const p = large && at !== undefined ? drawn.places.get(at) : undefined;
+    if (p) pane.current?.setCenter(p.x + width / 2, p.y + height / 2, { zoom: readable });
+  };
+  useEffect(show, [at, large, down]);
   const byId = useMemo(() => new Map(run?.map((s) => [s.id, s])), [run]);
   const nodes = useMemo<StepNode[]>(
     () => steps.map((step) => ({
-      id: step.id, type: "step", position: drawn.places.get(step.id)!, selected: step.id === chosen, width, height, draggable: false, deletable: !!edit,
+      id: step.id, type: "step", position: drawn.places.get(step.id)!, selected: step.id === chosen, width, height, handles: handles(down), draggable: false, deletable: !!edit,
       data: { step, run: byId.get(step.id), wrong: wrong?.has(step.id), down, editable: !!edit }, ariaLabel: step.title ?? step.id,
     })),
     [steps, drawn, byId, chosen, wrong, down, edit],
@@ -99,7 +120,7 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
       }}
     >
       <ReactFlow
-        nodes={nodes} edges={edges} nodeTypes={kinds} edgeTypes={ways} fitView fitViewOptions={{ maxZoom: 1, padding: 0.12 }} minZoom={0.15} maxZoom={1.5}
+        nodes={nodes} edges={edges} nodeTypes={kinds} edgeTypes={ways} fitView={!large} fitViewOptions={{ maxZoom: 1, padding: 0.12 }} defaultViewport={{ x: 24, y: 24, zoom: large ? readable : 1 }} onlyRenderVisibleElements={large} onInit={(i) => { pane.current = i; show(); }} minZoom={0.15} maxZoom={1.5}
         key={down ? "down" : "right"}
         nodesDraggable={false} nodesConnectable={!!edit} elementsSelectable zoomOnScroll={false} preventScrolling={false} panOnScroll={false}
         onNodeClick={(_, n) => choose?.(n.id)} onPaneClick={() => choose?.()}

@@ -43,9 +43,11 @@ export interface Shape {
   height: number;
 }
 
+// shape finds places. Of many steps the first good ranks are taken, in half the time that
+// the shortest ways of all would take.
 export function shape(steps: FlowStep[], down: boolean): Shape {
   const g = new graphlib.Graph();
-  g.setGraph({ rankdir: down ? "TB" : "LR", nodesep: 26, ranksep: down ? 48 : 70, edgesep: 18 });
+  g.setGraph({ ranker: steps.length > 100 ? "tight-tree" : "network-simplex", rankdir: down ? "TB" : "LR", nodesep: 26, ranksep: down ? 48 : 70, edgesep: 18 });
   g.setDefaultEdgeLabel(() => ({}));
   for (const s of steps) g.setNode(s.id, { width, height });
   for (const l of links(steps)) g.setEdge(l.from, l.to, { width: l.label && !down ? Math.min(160, l.label.length * 6) : 0, height: l.label ? 16 : 0, labelpos: "c" });

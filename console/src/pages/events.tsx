@@ -4,6 +4,7 @@ import { useT } from "../i18n";
 import { href, useQuery } from "../router";
 import { Empty, Head, Loading, Moment, Trouble } from "../ui/bits";
 import { Json } from "../ui/json";
+import { Ingest } from "./ingest";
 
 export default function Page() {
   const t = useT();
@@ -17,6 +18,7 @@ export default function Page() {
         <button type="submit" class="main">{t("events.find")}</button>
       </form>
       {!id && <Empty title={t("events.empty")} command={`curl -d '{"eventType":"signup","userId":"42","payload":{"plan":"free"}}' ${location.origin}/ingest/event`}>{t("events.empty.lead")}</Empty>}
+      {!id && <Ingest />}
       <Trouble error={r.error} />
       {id && r.loading && !r.data && <Loading />}
       {id && r.data && <Where v={r.data} />}

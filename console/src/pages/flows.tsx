@@ -1,4 +1,4 @@
-import { useState } from "react";
+import { useEffect, useState } from "react";
 import { call, Failed } from "../api/client";
 import { useResource } from "../api/resource";
 import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from "../api/types";
@@ -132,15 +132,22 @@ function One({ name }: { name: string }) {
   );
 }
 
+// Steps lists them; of many the first, until the drawing is there.
 function Steps({ f }: { f: Flow }) {
   const t = useT();
+  const [all, showAll] = useState(f.steps.length <= 40);
+  useEffect(() => {
+    if (all) return;
+    const timer = setTimeout(() => requestIdleCallback(() => showAll(true), { timeout: 1000 }), 200);
+    return () => clearTimeout(timer);
+  }, []);
   return (
     <section>
       <h2>{t("flow.steps")}</h2>
       <div class="scroll">
         <table>
           <thead><tr><th>{t("flow.step")}</th><th>{t("flow.does")}</th><th class="wide">{t("flow.needs")}</th><th class="wide">{t("flow.when")}</th><th class="wide">{t("flow.onfailure")}</th></tr></thead>
-          <tbody>{f.steps.map((s) => <tr key={s.id}><td><b>{s.title ?? s.id}</b></td><td>{s.does}</td><td class="wide">{s.needs?.join(", ") || "–"}</td><td class="wide"><code>{s.when}</code></td><td class="wide">{s.onFailure}</td></tr>)}</tbody>
+          <tbody>{(all ? f.steps : f.steps.slice(0, 40)).map((s) => <tr key={s.id}><td><b>{s.title ?? s.id}</b></td><td>{s.does}</td><td class="wide">{s.needs?.join(", ") || "–"}</td><td class="wide"><code>{s.when}</code></td><td class="wide">{s.onFailure}</td></tr>)}</tbody>
         </table>
       </div>
     </section>

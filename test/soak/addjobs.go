@@ -66,12 +66,11 @@ func (p *producer) jobs(ctx, patient context.Context, mean time.Duration) {
 			j, body := p.draw("j", "work", "work", options{"priority": p.rng.IntN(10)})
 			p.add(patient, j, body, "")
 		case k < 35:
-			p.bulk(patient)
-		case k < 50:
-			key := fmt.Sprint("k", p.rng.IntN(5))
-			j, body := p.draw("l", "limited", "limited", options{"limitKey": key})
-			j.key = key
-			p.add(patient, j, body, "")
+			p.bulk(patient, 20, func() (*job, options) {
+				return p.draw("b", "work", "work", options{"priority": p.rng.IntN(10)})
+			})
+		case k < 45:
+			p.crowd(patient)
 		case k < 65:
 			p.delayed(patient)
 		case k < 75:
@@ -86,11 +85,22 @@ func (p *producer) jobs(ctx, patient context.Context, mean time.Duration) {
 	}
 }
 
-// bulk adds twenty with one request.
-func (p *producer) bulk(ctx context.Context) {
+// crowd adds jobs of one key, more than may run at once and long enough to meet each other.
+func (p *producer) crowd(ctx context.Context) {
+	key := fmt.Sprint("k", p.rng.IntN(4))
+	p.bulk(ctx, 1+p.rng.IntN(5), func() (*job, options) {
+		j, body := p.draw("l", "limited", "limited", options{"limitKey": key})
+		j.key, j.plan.MS = key, 50+p.rng.IntN(250)
+		body["data"] = j.plan
+		return j, body
+	})
+}
+
+// bulk adds some with one request.
+func (p *producer) bulk(ctx context.Context, n int, draw func() (*job, options)) {
 	var items []options
-	for range 20 {
-		j, body := p.draw("b", "work", "work", options{"priority": p.rng.IntN(10)})
+	for range n {
+		j, body := draw()
 		p.b.expect(j, "", time.Now())
 		items = append(items, body)
 	}

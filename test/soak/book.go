@@ -106,6 +106,7 @@ type counts struct {
 	RowsChecked    int `json:"rowsChecked"`
 	OrdersChecked  int `json:"ordersChecked"`
 	WindowsChecked int `json:"windowsChecked"`
+	EarlyAfterJump int `json:"delaysCutShortAfterClockJump"`
 }
 
 func newBook() *book {

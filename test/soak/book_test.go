@@ -118,6 +118,14 @@ var broken = []struct {
 		x.ends("a", "completed", r)
 	}},
 	{"too early", "delay", func(x *told) { x.add("a", "", plan{}).delay = time.Second; x.run("a", 1, done) }},
+	{"too early on a clock that was moved", "", func(x *told) {
+		x.jumped(x.now())
+		x.add("a", "", plan{}).delay = time.Second
+		x.run("a", 1, done)
+		if x.counts.EarlyAfterJump != 1 {
+			x.t.Error("it is not counted")
+		}
+	}},
 	{"in time", "", func(x *told) {
 		x.add("a", "", plan{}).delay = time.Second
 		x.at = x.at.Add(time.Second)

@@ -85,6 +85,9 @@ func (r *report) print(show *display) bool {
 		for _, not := range e.NotDone {
 			show.line("  NOT DONE: %s", not)
 		}
+		if c.EarlyAfterJump > 0 {
+			show.line("  KNOWN: %d delays were cut short after the clock had been moved (docs/soak.md)", c.EarlyAfterJump)
+		}
 		for _, g := range e.Memory {
 			short := ""
 			if g.Short {

@@ -70,6 +70,7 @@ func TestOverSQS(t *testing.T) {
 	if got["a"] != secret || got["b"] != strings.Repeat(secret, 50_000) || got["foreign"] != "plain" || got["fits"] != string(random) {
 		t.Errorf("received %d, a is %q", len(got), got["a"])
 	}
+	front.Close() // ends what still polls
 	if st := must[sealed.Status](t)(both.Status(t.Context())); !st.Carried || st.Current != "k2" {
 		t.Errorf("%+v", st)
 	}

@@ -87,8 +87,18 @@ func slow(ctx context.Context, pid int, by time.Duration) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // ended by our signal
+		close(ended)
+	}()
 	<-ctx.Done()
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it lets go of the program, and ends
-	_ = cmd.Wait()                          // ended by our signal
-	return nil
+	select {
+	case <-ended:
+	case <-time.After(5 * time.Second): // a thread that ends just then can keep it; the kernel lets go of the rest
+		_ = cmd.Process.Kill()
+		<-ended
+	}
+	return syscall.Kill(pid, syscall.SIGCONT)
 }

@@ -30,7 +30,7 @@ var unaudited = []string{
 // was to become of them, never what was sent nor a secret.
 var askedNames = []string{
 	"action", "active", "approve", "attempts", "auto", "before", "canary", "code", "confirm", "count", "dailyQuota", "delay", "dryRun", "every",
-	"filter", "for", "from", "group", "id", "ids", "into", "keep", "key", "keyActive", "kind", "kinds", "limit", "max", "min", "name", "origins", "paused", "priority",
+	"for", "from", "group", "id", "ids", "into", "keep", "key", "keyActive", "kind", "kinds", "limit", "max", "min", "name", "origins", "paused", "priority",
 	"q", "queue", "queues", "rate", "scopes", "selection", "seqs", "since", "speed", "step", "to", "types", "until", "version",
 }
 

@@ -130,7 +130,8 @@ func TestWhatIsWrongWithANewJobIsSaid(t *testing.T) {
 	tests := []struct{ body, field, says string }{
 		{``, "", "empty"},
 		{`{"queue":`, "", "not JSON"},
-		{`[]`, "", "cannot be"},
+		{`[]`, "", "the body cannot be an array"},
+		{`{"queue":{},"name":"k"}`, "queue", "queue cannot be an object"},
 		{`{"queue":"q"}`, "name", "no name"},
 		{`{"name":"k"}`, "queue", "no name"},
 		{`{"queue":"a b","name":"k"}`, "queue", "character"},

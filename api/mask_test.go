@@ -145,10 +145,11 @@ func TestNobodySearchesByWhatIsHidden(t *testing.T) {
 		t.Errorf("the job of an action: %d %s", r.status, r.body)
 	}
 	s.do(t, "POST", "/api/jobs/actions", `{"action":"cancel","q":"payload.user.card:4111 odd"}`, boss)
+	s.do(t, "POST", "/api/jobs/actions", `{"action":"cancel","filter":"payload.user.card:4111"}`, boss) // there is no such field
 	s.do(t, "POST", "/api/jobs/actions?q=payload.user.card:4111", `{"action":"cancel","all":true}`, boss)
 	entries := must[[]audit.Entry](t)(log.List(audit.Query{Action: "jobs/actions", Limit: 10}))
 	told := fmt.Sprint(entries)
-	if len(entries) < 3 || strings.Contains(told, "4111") || !strings.Contains(told, "queue:mail payload.user.card:*** since:") {
+	if len(entries) < 4 || strings.Contains(told, "4111") || !strings.Contains(told, "queue:mail payload.user.card:*** since:") {
 		t.Errorf("the audit log: %s", told)
 	}
 	if text := lines.String(); strings.Contains(text, "4111") || !strings.Contains(text, "payload.user.card:***") {

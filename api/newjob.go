@@ -1,12 +1,14 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strings"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/forebayhq/forebay"
 )
@@ -94,9 +96,24 @@ func decodeError(body []byte, err error) error {
 	case errors.Is(err, jsonv2.ErrUnknownName):
 		return wrong(field, "there is no field %q; see /openapi.json", field)
 	case semantic.GoType != nil:
-		return wrong(field, "%s cannot be a %s here; see /openapi.json", field, semantic.JSONKind)
+		return wrong(field, "%s cannot be %s here; see /openapi.json", cmp.Or(field, "the body"), kindName(semantic.JSONKind))
 	}
 	return wrong(field, "%s is not what is allowed here; see /openapi.json", field)
+}
+
+// kindName is what a kind of JSON is called.
+func kindName(k jsontext.Kind) string {
+	switch k {
+	case '[':
+		return "an array"
+	case '{':
+		return "an object"
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "a boolean"
+	}
+	return "a " + k.String()
 }
 
 // message makes a message of a new job. What it does not check, the broker does.

@@ -25,9 +25,12 @@ func (d *doctor) encryption(context.Context) []finding {
 	if keys.Current() == "" {
 		return []finding{warn(name, "set encryption.current", "keys are given, and nothing new is sealed")}
 	}
-	said := "payloads are sealed by " + keys.Current()
+	said := "new payloads are sealed by " + keys.Current()
+	if d.server == nil {
+		said = "new payloads will be sealed by " + keys.Current() + "; whether what is stored needs other keys the server says when it starts"
+	}
 	if plain := plainQueues(s); len(plain) > 0 {
-		said += ", but for those of " + strings.Join(plain, ", ")
+		said += "; not sealed are those of " + strings.Join(plain, ", ")
 	}
 	return []finding{ok(name, "%s", said)}
 }

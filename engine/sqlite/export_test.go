@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"syscall"
+	"time"
 )
 
 // Exec runs SQL on the engine's own connection.
@@ -62,6 +63,14 @@ func (e *Engine) Hold() (release func()) {
 	}()
 	<-held
 	return func() { close(free); <-done }
+}
+
+// Stepped leaves the engine's clock where it is while that of the machine is stepped by d.
+func (e *Engine) Stepped(d time.Duration) {
+	_ = e.submit(context.Background(), question(func(t *tx) error {
+		t.l.clock.off -= int64(d)
+		return nil
+	}))
 }
 
 // Queued is how many requests wait for the loop.

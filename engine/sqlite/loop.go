@@ -209,7 +209,7 @@ func (l *loop) sleep() {
 	if l.shrinking {
 		l.sleeper.Reset(0)
 	} else if len(l.timers) > 0 {
-		l.sleeper.Reset(max(time.Duration(l.timers[0].at-l.now()), 0))
+		l.sleeper.Reset(min(max(time.Duration(l.timers[0].at-l.now()), 0), lookAgain))
 	}
 }
 
@@ -226,7 +226,7 @@ func (l *loop) workLeft() bool {
 
 // cycle does all that came, in one commit.
 func (l *loop) cycle(reqs []request, stopping bool) {
-	l.clock.rebase(len(l.leases) == 0)
+	l.follow()
 	select {
 	case err := <-l.flusher.failure():
 		l.noteUnsynced(err)

@@ -51,6 +51,13 @@ func (h *timers) sooner(t *timer, at int64) {
 	}
 }
 
+// shift moves a timer that runs by a span.
+func (h *timers) shift(t *timer, by int64) {
+	if t.i > 0 {
+		h.set(t, t.at+by)
+	}
+}
+
 func (h *timers) stop(t *timer) {
 	if t.i > 0 {
 		heap.Remove(h, t.i-1)

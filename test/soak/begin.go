@@ -59,7 +59,7 @@ func (b *book) judgeBegin(j *job, r *run) {
 	case j.cancelled:
 		b.find(now, "cancel", j.id, "it ran after the server had answered that it is cancelled")
 	case j.delay == 0 || !now.Before(j.sent.Add(j.delay-doubt/2)):
-	case len(b.jumps) > 0: // known, and told in each report: see docs/soak.md
+	case b.jumpedBetween(j.sent.Add(-doubt), now): // it is due by the time of day, which came sooner
 		b.counts.EarlyAfterJump++
 	default:
 		b.find(now, "delay", j.id, "it ran %s after it was sent, with a delay of %s", now.Sub(j.sent), j.delay)

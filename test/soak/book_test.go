@@ -126,6 +126,11 @@ var broken = []struct {
 			x.t.Error("it is not counted")
 		}
 	}},
+	{"too early, long after a clock was moved", "delay", func(x *told) {
+		x.jumped(x.now().Add(-time.Minute))
+		x.add("a", "", plan{}).delay = time.Second
+		x.run("a", 1, done)
+	}},
 	{"in time", "", func(x *told) {
 		x.add("a", "", plan{}).delay = time.Second
 		x.at = x.at.Add(time.Second)

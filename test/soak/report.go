@@ -86,7 +86,7 @@ func (r *report) print(show *display) bool {
 			show.line("  NOT DONE: %s", not)
 		}
 		if c.EarlyAfterJump > 0 {
-			show.line("  KNOWN: %d delays were cut short after the clock had been moved (docs/soak.md)", c.EarlyAfterJump)
+			show.line("  %d delays were cut short by a clock that was moved meanwhile (docs/soak.md)", c.EarlyAfterJump)
 		}
 		for _, g := range e.Memory {
 			short := ""

@@ -1,0 +1,66 @@
+package sqlite_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/engine/sqlite"
+)
+
+// Where the clock of the machine is stepped, leases and rates keep their spans, and what is
+// due by a time is due by the new one, at once.
+func TestSteppedClock(t *testing.T) {
+	t.Parallel()
+	for name, by := range map[string]time.Duration{"ahead": 5 * time.Hour, "back": -5 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var at atomic.Int64
+			at.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+			now := func() time.Time { return time.Unix(0, at.Load()) }
+			pass := func(d time.Duration) { at.Add(int64(d)) }
+			e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db"), Now: now})
+			if err := e.SetLimits(context.Background(), "rated", engine.QueueLimits{Rate: engine.Rate{Count: 1, Per: 10 * time.Second}}); err != nil {
+				t.Fatal(err)
+			}
+			ask := func(queue string) []forebay.Delivery {
+				ds, err := e.Receive(context.Background(), engine.Receive{Queue: queue, Max: 1, Lease: 30 * time.Second})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return ds
+			}
+			want := func(queue string, n int, when string) {
+				t.Helper()
+				if ds := ask(queue); len(ds) != n {
+					t.Errorf("%s: %d messages of %s, want %d", when, len(ds), queue, n)
+				}
+			}
+			send(t, e, forebay.Message{ID: "leased", Queue: "leased"}, forebay.Message{ID: "r1", Queue: "rated"}, forebay.Message{ID: "r2", Queue: "rated"})
+			want("leased", 1, "before")
+			want("rated", 1, "before")
+
+			e.Stepped(by)
+			pass(by)
+			send(t, e, forebay.Message{ID: "later", Queue: "later", NotBefore: now().Add(10 * time.Second)}, forebay.Message{ID: "now", Queue: "now"})
+			if ds := ask("now"); len(ds) != 1 || !ds[0].LeaseUntil.Equal(now().Add(30*time.Second)) {
+				t.Errorf("at %v: %+v", now(), ds)
+			}
+			pass(9 * time.Second)
+			want("later", 0, "9 s after")
+			want("rated", 0, "9 s after")
+			pass(2 * time.Second)
+			want("later", 1, "11 s after")
+			want("rated", 1, "11 s after")
+			want("leased", 0, "11 s after")
+			pass(18 * time.Second)
+			want("leased", 0, "29 s after")
+			pass(2 * time.Second)
+			want("leased", 1, "31 s after")
+		})
+	}
+}

@@ -198,9 +198,9 @@ func (k *killer) workOff() {
 	for batch := 0; ; batch++ {
 		ds, err := e.Receive(ctx, engine.Receive{Queue: testQueue, Max: 500, Wait: 200 * time.Millisecond})
 		if err != nil {
-			k.t.Fatal(err)
+			k.t.Fatalf("seed %d, at the end: %v", k.seed, err)
 		}
-		if len(ds) == 0 && !k.leased(ctx, e) {
+		if len(ds) == 0 && !k.left(ctx, e) {
 			break
 		}
 		for _, d := range ds {

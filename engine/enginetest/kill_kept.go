@@ -89,14 +89,15 @@ func locate(ctx context.Context, e engine.Engine, id string) (engine.Where, erro
 	return at.Where, err
 }
 
-// leased tells whether kept leases are still to end.
-func (k *killer) leased(ctx context.Context, e engine.Engine) bool {
+// left tells whether anything is there. What was under a kept lease at the last look may
+// wait by now.
+func (k *killer) left(ctx context.Context, e engine.Engine) bool {
 	k.t.Helper()
 	s, err := e.Stats(ctx, testQueue)
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	return k.cfg.Keeps && s[0].Active > 0
+	return s[0].Waiting+s[0].Delayed+s[0].Active > 0
 }
 
 // held gives what is surely under a kept lease.

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export CGO_ENABLED=1 # the race detector needs it; the product is built without
+export GORACE=atexit_sleep_ms=10 # each process with one would sleep for a second at its end
 # A count, not a time: go test -fuzz can fail when its time runs out in the middle of a run.
 fuzztime=${FUZZTIME:-5000x}
 soak=${SOAK:-1h}          # of load and faults, all engines together

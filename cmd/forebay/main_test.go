@@ -20,9 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
+// quickEnd has a process with a race detector end without the second that it would sleep.
+const quickEnd = "atexit_sleep_ms=10"
+
 // The program is this test binary under the name forebay, so that scripts and tests
 // start real processes with a race detector in them.
 func TestMain(m *testing.M) {
+	if err := os.Setenv("GORACE", quickEnd); err != nil {
+		panic(err)
+	}
 	testscript.Main(m, map[string]func(){"forebay": main})
 }
 
@@ -32,6 +38,7 @@ func TestScripts(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("NO_COLOR", "1")
+			env.Setenv("GORACE", quickEnd)
 			env.Setenv("TZ", "UTC")
 			env.Setenv("FOREBAY_SQSAPI_LISTEN", "off") // its default port is one for all tests
 			return nil

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,7 +43,8 @@ func TestLogIsBounded(t *testing.T) {
 
 // A log that was moved into the database whole is no reason to move it again.
 func TestIdleAfterCheckpoint(t *testing.T) {
-	e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db"), Durability: sqlite.DurabilityProcess})
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	e := open(t, sqlite.Config{Path: path, Durability: sqlite.DurabilityProcess})
 	body := make([]byte, forebay.MaxPayloadBytes)
 	for i := range 17 {
 		send(t, e, forebay.Message{ID: fmt.Sprint(i), Queue: "q", Payload: body})
@@ -54,5 +56,15 @@ func TestIdleAfterCheckpoint(t *testing.T) {
 	}
 	if size >= 16<<20 { // the last message may be in a log that began anew
 		t.Errorf("the log still has %d bytes to move", size)
+	}
+	// What was moved is room for what comes: a server that refuses since there is none would
+	// never write, and so never get it back.
+	used, _, err := e.Size(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || used > info.Size()+size {
+		t.Errorf("%d bytes are in use, and the database has %d, its log %d; %v", used, info.Size(), size, err)
 	}
 }

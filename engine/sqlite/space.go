@@ -53,7 +53,8 @@ func (*probe) apply(t *tx) error {
 	return t.exec("INSERT INTO meta (name, value) VALUES ('probe', ?1) ON CONFLICT DO UPDATE SET value = ?1", t.now)
 }
 
-// size counts pages that messages have left as free: Send writes there first.
+// size counts pages that messages have left as free: Send writes there first. So is what
+// of the write-ahead log is in the database: the log keeps its length, and is written anew.
 func (l *loop) size() (used, free int64, err error) {
 	pages, err := l.db.int("PRAGMA page_count")
 	if err != nil {
@@ -73,7 +74,8 @@ func (l *loop) size() (used, free int64, err error) {
 		return used, free, nil
 	}
 	if info, err := os.Stat(path + "-wal"); err == nil {
-		used += info.Size()
+		log := min(l.saver.size(), info.Size())
+		used, free = used+log, free+info.Size()-log
 	}
 	var st syscall.Statfs_t
 	if err := syscall.Statfs(path, &st); err != nil {

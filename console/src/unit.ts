@@ -1,6 +1,9 @@
 // What the tests of the parts without a page look at. No page loads it.
 export { Exact, parse, print } from "./api/json";
-export { default as en } from "./i18n/en";
+import first from "./i18n/en";
+import lists from "./i18n/en.lists";
+
+export const en = { ...first, ...lists };
 export { default as zh } from "./i18n/zh-CN";
 export * as edits from "./flow/edits";
 export { diff } from "./ui/diff";

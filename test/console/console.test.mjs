@@ -217,6 +217,19 @@ test("a queue is paused, limited and resumed", async () => {
     const { limits } = await server.get("/api/queues/exports");
     return !limits.paused && limits.active === 3;
   });
+  // How many of a queue this server works on at once: what it is now, and by a number or by itself.
+  await page.goto(server.url + "/queues/mail");
+  await page.getByText(/^0 of \d+ now/).waitFor();
+  await page.getByLabel("At most", { exact: true }).fill("7");
+  await page.getByRole("button", { name: "Set" }).click();
+  await page.getByText("0 of 7 now").waitFor();
+  await page.getByLabel("How many").selectOption("auto");
+  await page.getByLabel("Up to").fill("20");
+  await page.getByRole("button", { name: "Set" }).click();
+  await eventually("it finds out by itself", async () => {
+    const { concurrency } = await server.get("/api/queues/mail");
+    return concurrency.auto && concurrency.max === 20;
+  });
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });
@@ -252,6 +265,13 @@ test("what was chosen is remembered: language and theme", async () => {
   await page.reload();
   await page.getByRole("heading", { name: "概览" }).waitFor();
   assert.equal(await page.evaluate(() => getComputedStyle(document.documentElement).colorScheme), "dark");
+  // What the server says of what is wrong is said in Chinese, its own words below.
+  await page.goto(server.url + "/jobs?q=" + encodeURIComponent("stat:dead"));
+  const wrong = page.getByRole("alert");
+  await wrong.getByText("输入有误").waitFor();
+  await wrong.getByText("过滤条件第 1 列有误").waitFor();
+  await wrong.getByText("服务器原文").click();
+  await wrong.locator("[lang=en]").getByText("the filter is wrong at column 1").waitFor();
   await page.context().close();
 });
 
@@ -273,16 +293,50 @@ test("the server is killed and comes back under an open page", async () => {
 test("with keys one signs in, sees what one may, and signs out", async () => {
   const s = await Server.start();
   try {
-    const { secret: viewer } = await s.post("/api/keys", { name: "eve", scopes: ["view"] });
-    await s.post("/api/jobs", { queue: "exports", name: "export", data: {} });
     const page = await open(chrome);
+    const dialog = page.getByRole("dialog");
+    const signIn = async (key) => {
+      await page.getByLabel("Key").fill(key);
+      await page.getByRole("button", { name: "Sign in" }).click();
+    };
+    const made = async () => {
+      const secret = await dialog.locator(".command code").textContent();
+      await dialog.getByRole("button", { name: "Close" }).last().click();
+      return secret;
+    };
+    const addKey = async (name, scope, queues) => {
+      await page.getByRole("button", { name: "Add key" }).click();
+      await dialog.getByLabel("Name").fill(name);
+      await dialog.getByLabel("What it may do").selectOption(scope);
+      if (queues) await dialog.getByLabel("Queues").fill(queues);
+      await dialog.getByRole("button", { name: "Add key" }).click();
+      return made();
+    };
+    await page.goto(s.url + "/keys");
+    const ops = await addKey("ops", "admin");
+    // With the first key the server is open no longer: who made it is signed in with it.
+    await page.getByText("Signed in as admin").waitFor();
+    assert.equal((await fetch(s.url + "/api/queues", { headers: { Authorization: "Bearer " + ops } })).status, 200);
+    assert.equal((await fetch(s.url + "/api/queues")).status, 401);
+    const viewer = await addKey("eve", "view", "exports, img-*");
+    const eve = page.getByRole("row", { name: /^eve/ });
+    await eve.getByText("img-*").waitFor();
+    await eve.getByRole("button", { name: "Rotate" }).click();
+    await dialog.getByLabel("stays good for").selectOption("1h");
+    await dialog.getByRole("button", { name: "Rotate" }).click();
+    const fresh = await made();
+    await eve.getByText("Two secrets are good").waitFor();
+    assert.notEqual(fresh, viewer);
+    for (const secret of [fresh, viewer]) assert.equal((await fetch(s.url + "/api/queues", { headers: { Authorization: "Bearer " + secret } })).status, 200);
+    await s.post("/api/jobs", { queue: "exports", name: "export", data: {} });
+    await s.post("/api/jobs", { queue: "secret", name: "hidden", data: {} });
+    await page.getByRole("button", { name: "Sign out" }).click();
     await page.goto(s.url + "/jobs");
-    await page.getByLabel("Key").fill("not-a-key");
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signIn("not-a-key");
     await page.getByRole("alert").getByText("not known").waitFor();
-    await page.getByLabel("Key").fill(viewer);
-    await page.getByRole("button", { name: "Sign in" }).click();
+    await signIn(viewer);
     await page.getByRole("link", { name: "export", exact: true }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "hidden" }).count(), 0, "a job of another queue is shown");
     assert.equal(await page.getByRole("button", { name: "Add job" }).count(), 0, "a viewer is offered to change something");
     const [cookie] = await page.context().cookies();
     assert.ok(cookie.httpOnly && cookie.sameSite === "Strict");

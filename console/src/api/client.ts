@@ -19,6 +19,9 @@ export const reach = new Store<boolean>(true);
 // session is who we are; undefined: not asked yet.
 export const session = new Store<Session | undefined>(undefined);
 
+// held: something is shown that nobody can show again, so that nobody is sent to sign in.
+export const held = new Store<boolean>(false);
+
 export interface Options {
   method?: string;
   query?: Record<string, string | number | undefined>;

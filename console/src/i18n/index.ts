@@ -12,16 +12,22 @@ export type Values = Record<string, string | number>;
 
 interface Words {
   lang: Lang;
-  text: Record<Key, string>;
+  text: Partial<Record<Key, string>>;
+  said?: (text: string) => string | undefined; // what the server says, in this language
 }
 
 const words = new Store<Words>({ lang: "en", text: en });
 
+// more loads what all screens but the first say. Chinese is loaded as a whole.
+export async function more() {
+  Object.assign(en, (await import("./en.lists")).default);
+}
+
 export async function speak(lang: Lang, remember = true) {
-  const text = lang === "en" ? en : (await import("./zh-CN")).default;
+  const other = lang === "en" ? undefined : await import("./zh-CN");
   document.documentElement.lang = lang;
   if (remember) kept.set("lang", lang);
-  words.set({ lang, text });
+  words.set({ lang, text: other?.default ?? en, said: other?.translate });
 }
 
 // wanted is the language that was chosen, else the first of the browser's that we have.
@@ -35,15 +41,15 @@ export function wanted(): Lang {
   return "en";
 }
 
-export type Translate = ((key: Key, values?: Values) => string) & { lang: Lang };
+export type Translate = ((key: Key, values?: Values) => string) & { lang: Lang; said: (text: string) => string | undefined };
 
-function translator({ lang, text }: Words): Translate {
+function translator({ lang, text, said }: Words): Translate {
   const t = (key: Key, values: Values = {}) =>
-    text[key].replace(/\{(\w+)\}/g, (_, name: string) => {
+    (text[key] ?? key).replace(/\{(\w+)\}/g, (_, name: string) => {
       const v = values[name];
       return typeof v === "number" ? new Intl.NumberFormat(lang).format(v) : String(v ?? "");
     });
-  return Object.assign(t, { lang });
+  return Object.assign(t, { lang, said: said ?? (() => undefined) });
 }
 
 let made: { of: Words; t: Translate } | undefined;

@@ -2,7 +2,7 @@ import { useEffect, useState } from "react";
 import { call } from "../api/client";
 import { useResource } from "../api/resource";
 import type { BadList, BadRow, KeyList, Outcome } from "../api/types";
-import { useT } from "../i18n";
+import { useT, type Key } from "../i18n";
 import { bytes, count } from "../i18n/format";
 import { useMay } from "../roles";
 import { go, href, useQuery } from "../router";
@@ -82,7 +82,7 @@ function All() {
               {rows.map((r) => (
                 <tr key={r.seq} class={pick.chosen.has(r.seq) ? "chosen" : ""}>
                   {may.operate && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: String(r.seq) })} checked={pick.chosen.has(r.seq)} onChange={() => pick.flip(r.seq)} /></td>}
-                  <td class="what cause"><a href={href(["bad", r.seq])}>{r.reason}</a><small class="dim">{r.code}</small></td>
+                  <td class="what cause"><a href={href(["bad", r.seq])}>{r.reason}</a><small class="dim"><Why code={r.code} /></small></td>
                   <td class="wide"><code>{r.pointer || "–"}</code></td>
                   <td class="wide">{r.dialect}</td>
                   <td class="r wide num">{bytes(t.lang, r.size)}</td>
@@ -104,6 +104,13 @@ function All() {
   );
 }
 
+// Why says what a code means, beside the code that filters are made of.
+function Why({ code }: { code: string }) {
+  const t = useT();
+  const key = `why.${code}` as Key;
+  return <>{code}{t(key) !== key && " · " + t(key)}</>;
+}
+
 function One({ seq }: { seq: string }) {
   const t = useT();
   const may = useMay();
@@ -114,7 +121,7 @@ function One({ seq }: { seq: string }) {
   const away = () => { refresh(); go(href(["bad"]), true); };
   return (
     <>
-      <Head title={b.code} lead={<><a href={href(["bad"])}>{t("nav.bad")}</a> / <span class="num">{b.seq}</span></>}>
+      <Head title={<Why code={b.code} />} lead={<><a href={href(["bad"])}>{t("nav.bad")}</a> / <span class="num">{b.seq}</span></>}>
         {may.operate && (
           <>
             {!b.cut && <button type="button" class="main" onClick={() => void call<Outcome>("/api/bad/replay", { body: { seqs: [b.seq] } }).then((o) => { tell(o, t); if (o.done === 1) away(); }, complain)}>{t("bad.replay")}</button>}

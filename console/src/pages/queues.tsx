@@ -10,6 +10,7 @@ import { useStore } from "../store";
 import { Ago, Dialog, Empty, FigureRow, Head, Loading, Pairs, Trouble, type Figure } from "../ui/bits";
 import { now, refresh } from "../ui/live";
 import { drain, QueueTable } from "../ui/queuetable";
+import { ConcurrencyForm } from "./concurrency";
 import { complain, say } from "../ui/toast";
 
 export default function Page({ rest }: { rest: string[] }) {
@@ -64,6 +65,8 @@ function One({ name }: { name: string }) {
         <section>
           <h2>{t("limits")}</h2>
           {shown.limits ? <LimitsForm key={name} name={name} limits={shown.limits} may={may.operate} /> : <div class="note">{t("limits.unsupported")}</div>}
+          <h2>{t("concurrency")}</h2>
+          {shown.concurrency ? <ConcurrencyForm key={name} name={name} now={shown.concurrency} may={may.operate} /> : <p class="card dim">{t("concurrency.none")}</p>}
         </section>
         <section>
           <h2>{t("queue.next")}</h2>

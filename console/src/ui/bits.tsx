@@ -93,31 +93,32 @@ export function Empty({ title, children, command }: { title: string; children?: 
 const codeKeys: Record<string, Key> = {
   unreachable: "error.unreachable", unauthorized: "error.unauthorized", not_found: "error.not_found", unsupported: "error.unsupported",
   conflict: "error.conflict", invalid: "error.invalid", full: "error.full", unavailable: "error.unavailable", too_large: "error.too_large",
-  limited: "error.limited", closed: "error.unavailable",
+  limited: "error.limited", closed: "error.unavailable", lease_lost: "error.lease_lost", in_use: "error.in_use", too_new: "error.too_new",
+  damaged: "error.damaged", cancelled: "error.cancelled",
 };
 
-// Trouble says what is wrong: our code in the reader's language, and the server's words.
+// Trouble says what is wrong: what its code means in the reader's language, and the server's
+// words, which are English, below it, where the reader's language is another.
 export function Trouble({ error }: { error?: Failed }) {
   const t = useT();
   if (!error) return null;
-  const key = codeKeys[error.code] ?? "error.internal";
   const { detail, hint, errors } = error.problem;
-  if (error.code === "unsupported") {
-    return (
-      <div class="note" role="status">
-        <strong>{t("error.unsupported")}</strong> {detail}
-      </div>
-    );
-  }
+  const own = t.lang === "en";
+  const calm = error.code === "unsupported";
   return (
-    <div class="note bad" role="alert">
-      <strong>{t(key)}</strong> {detail}
+    <div class={calm ? "note" : "note bad"} role={calm ? "status" : "alert"}>
+      <strong>{t(codeKeys[error.code] ?? "error.internal")}</strong> {detail && (own ? detail : t.said(detail))}
       {errors?.map((e) => (
         <div key={e.pointer}>
-          <code>{e.pointer}</code> {e.message}
+          <code>{e.pointer}</code> {t.said(e.message) ?? e.message}
         </div>
       ))}
-      {hint && <div class="dim">{hint}</div>}
+      {own ? hint && <div class="dim">{hint}</div> : (detail || hint) && (
+        <details open={!!detail && t.said(detail) === undefined}>
+          <summary>{t("error.words")}</summary>
+          <div lang="en"><code>{error.code}</code> {detail} <span class="dim">{hint}</span></div>
+        </details>
+      )}
     </div>
   );
 }

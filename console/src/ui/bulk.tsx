@@ -46,7 +46,7 @@ export function ChosenDialog({ action, ids, close, done }: { action: Action; ids
       <p>{t("bulk.chosen", { n: ids.length })}</p>
       {at !== null && <Bar percent={(at / ids.length) * 100} />}
       {at !== null && <p role="status" class="num">{t("bulk.done", { done: at - failed.length, failed: failed.length })}</p>}
-      {failed.slice(0, 5).map((f) => <p key={f.id} class="note bad"><code>{f.id}</code> {f.error.message}</p>)}
+      {failed.slice(0, 5).map((f) => <p key={f.id} class="note bad"><code>{f.id}</code> {t.said(f.error.message) ?? f.error.message}</p>)}
       <div class="acts">
         {over ? <button type="button" class="main" onClick={close}>{t("close")}</button> : (
           <button type="button" class={action === "remove" || action === "cancel" ? "danger" : "main"} disabled={at !== null} onClick={run}>{t(actionKeys[action])}</button>

@@ -49,5 +49,5 @@ export function Discard({ path, body, n, close, done }: { path: string; body: Re
 // tell says what an action did.
 export function tell(o: Outcome, t: ReturnType<typeof useT>) {
   const failed = o.failed?.[0];
-  say(t("outcome", { done: o.done, failed: o.failedCount }) + (failed ? ` ${failed.message}` : ""));
+  say(t("outcome", { done: o.done, failed: o.failedCount }) + (failed ? ` ${t.said(failed.message) ?? failed.message}` : ""));
 }

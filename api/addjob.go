@@ -138,6 +138,9 @@ func (a *API) addAll(r *http.Request, items []json.RawMessage) (BulkAdded, error
 		if err == nil {
 			err = mustAdd(r.Context(), &m)
 		}
+		if err == nil {
+			err = a.fits(r.Context(), &m)
+		}
 		if err != nil {
 			out.fail(i, err)
 			continue

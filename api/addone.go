@@ -102,6 +102,9 @@ func (n *adder) read(w http.ResponseWriter, r *http.Request) (j newOne, ok bool)
 	if err == nil {
 		err = mustAdd(r.Context(), &j.msg)
 	}
+	if err == nil {
+		err = n.a.fits(r.Context(), &j.msg)
+	}
 	if err != nil {
 		problemOf(err).write(w)
 		return j, false

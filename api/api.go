@@ -28,6 +28,7 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/badrow"
 	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/catalog"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/event"
 	"github.com/forebayhq/forebay/flow"
@@ -75,6 +76,7 @@ type Config struct {
 	Schedules  *schedule.Scheduler         // nil: there are none here
 	Flows      *runner.Runner              // nil: there are none here
 	Known      flow.Known                  // what files of flows are compared with
+	Catalog    *catalog.Catalog            // what handlers say of themselves; nil: nothing is known
 	Redrivers  map[string]engine.Redriver  // of queues whose dead letters another store keeps; by queue
 	AccessKeys AccessKeys                  // of SQS clients; nil: there are none here
 	Workers    []Worker                    // of this process
@@ -212,6 +214,7 @@ func (a *API) routes() ([]byte, error) {
 	a.historyRoutes(h)
 	a.sessionDocs(h)
 	a.workerRoutes(h)
+	a.handlerRoutes(h)
 	a.healthRoutes(h)
 	a.alertRoutes(h)
 	a.auditRoutes(h)

@@ -39,9 +39,14 @@ var rights = map[string]right{
 	"GET /api/scaling":                   within,
 	"GET /api/scaling/{queue}":           ofQueue("queue"),
 	"GET /api/workers":                   within,
-	"GET /api/health":                    within,
-	"GET /api/overview":                  within,
-	"GET /api/alerts":                    within,
+	"GET /api/handlers":                  within,
+
+	"PUT /api/queues/{name}/handlers/{handler}":    ofQueue("name"),
+	"DELETE /api/queues/{name}/handlers/{handler}": ofQueue("name"),
+
+	"GET /api/health":   within,
+	"GET /api/overview": within,
+	"GET /api/alerts":   within,
 
 	"GET /api/jobs":               within,
 	"POST /api/jobs":              within,

@@ -74,7 +74,7 @@ func (l *language) envOf(s scope) (*cel.Env, error) {
 	if known == nil {
 		fields := make(map[string]*types.Type, len(s.ancestors))
 		for _, id := range s.ancestors {
-			fields[id] = cel.ObjectType("step")
+			fields[id] = cel.ObjectType(l.step(id))
 		}
 		known = l.types.add("steps before "+s.step, fields)
 		l.known[s.step] = known
@@ -98,7 +98,8 @@ type program struct {
 	source string
 	run    cel.Program
 	uses   []string // steps that it names
-	all    bool     // it takes steps as a whole
+	gives  *types.Type
+	all    bool // it takes steps as a whole
 }
 
 // compile checks an expression; want: allowed types of its value, none: any. The
@@ -120,7 +121,7 @@ func compile(env *cel.Env, source string, want ...*types.Type) (*program, error)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", source, err)
 	}
-	p := &program{source: source, run: run}
+	p := &program{source: source, run: run, gives: tree.OutputType()}
 	p.uses, p.all = used(tree.NativeRep().Expr())
 	return p, nil
 }

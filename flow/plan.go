@@ -2,12 +2,15 @@ package flow
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"cel.dev/cel-go/cel"
 	"cel.dev/cel-go/common/types"
+
+	"github.com/forebayhq/forebay/internal/schema"
 )
 
 // Plan is a definition that was found sound: its graph and its compiled
@@ -60,7 +63,14 @@ type Known struct {
 	Handlers []string            // kinds with a handler, on whatever queue; nil: not known, so all are fine
 	Queues   map[string][]string // kinds with a handler, by the queues that are worked here; nil: not known
 	Flows    []string            // flows that are there; nil: not known
+
+	// What handlers say of themselves; nil: nothing is known.
+	Data   func(queue, kind string, data []byte, unknown []string) []Misfit // see schema.Partly
+	Result func(queue, kind string) json.RawMessage                         // the JSON Schema of what it gives; nil: anything
 }
+
+// Misfit is what of some data does not fit.
+type Misfit = schema.Misfit
 
 // Load parses and compiles: all problems at once. The plan is nil where one of them
 // is more than a warning.
@@ -178,6 +188,7 @@ func (c *compiler) expressions() {
 		return
 	}
 	c.language = l
+	c.results()
 	if c.Input != nil && c.Input[0] != '{' && string(c.Input) != "true" {
 		c.wrong("input", CodeSchema, "input is no JSON Schema; a map is wanted, such as {type: object, properties: {…}}")
 	}
@@ -218,10 +229,14 @@ func (c *compiler) stepExpressions(v *vertex) {
 	v.data = c.template(plain, v.Emit.Data)
 	v.group = c.template(s, v.Group)
 	v.limit = c.template(s, v.LimitKey)
+	if v.Kind == KindJob {
+		c.fits(v.Use, v.Queue, v.With, v.with, v.path("with"), v.path("use"))
+	}
 	if v.Compensate != nil {
 		// What is undone has ended itself.
 		own := scope{step: v.ID + "~undo", ancestors: append(slices.Clone(s.ancestors), v.ID)}
 		v.undo = undoing{c.template(own, v.Compensate.With), c.template(own, v.Compensate.Group), c.template(own, v.Compensate.LimitKey)}
+		c.fits(v.Compensate.Use, v.Compensate.Queue, v.Compensate.With, v.undo.with, v.path("compensate.with"), v.path("compensate"))
 	}
 	if c.takesContext(v) {
 		for _, id := range s.ancestors {

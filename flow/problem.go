@@ -30,6 +30,7 @@ const (
 	CodeUnboundedGoto  = "unbounded_goto"  // a loop without max
 	CodeNoDefault      = "no_default"      // warning: a branch without else
 	CodeSchema         = "schema"          // a JSON Schema that is none
+	CodeData           = "data"            // what a step gives its handler is not what that takes
 )
 
 // Problem is one thing that is wrong with a definition.

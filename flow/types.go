@@ -18,10 +18,11 @@ import (
 type objects struct {
 	types.Provider
 	fields map[string]map[string]*types.Type
+	loose  bool // a number may be a whole one, which is of another type while running
 }
 
 func newObjects(base types.Provider) *objects {
-	return &objects{base, map[string]map[string]*types.Type{}}
+	return &objects{Provider: base, fields: map[string]map[string]*types.Type{}}
 }
 
 // add makes a type, under a name that error messages show.
@@ -75,6 +76,9 @@ func (o *objects) ofSchema(raw json.RawMessage, name string, depth int) *types.T
 	case "integer":
 		return types.IntType
 	case "number":
+		if o.loose {
+			return types.DynType
+		}
 		return types.DoubleType
 	case "boolean":
 		return types.BoolType

@@ -24,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/internal/schema"
 	"github.com/forebayhq/forebay/worker"
 )
 
@@ -41,7 +42,17 @@ const (
 // methods may be called from several goroutines.
 type Mux struct {
 	mu       sync.RWMutex
-	handlers map[string]worker.JobHandler // guarded by mu
+	handlers map[string]worker.JobHandler // guarded by mu, as the next
+	about    map[string]About
+}
+
+// About is what a handler says of itself: forms are made of it, and flows are checked
+// against it before they are stored.
+type About struct {
+	Title       string
+	Description string
+	Data        jsontext.Value // JSON Schema (2020-12) of the data of its jobs; empty: anything
+	Result      jsontext.Value // JSON Schema of what it gives; empty: anything
 }
 
 var _ worker.JobHandler = (*Mux)(nil)
@@ -70,6 +81,33 @@ func (m *Mux) Kinds() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return slices.Sorted(maps.Keys(m.handlers))
+}
+
+// Describe says what the handler of a kind takes and gives. It panics where the kind has
+// no handler, or a schema does not compile: both are mistakes of the program. A schema
+// with "x-enforce": true has jobs refused whose data does not fit, when they are added.
+func (m *Mux) Describe(kind string, a About) {
+	for _, one := range []jsontext.Value{a.Data, a.Result} {
+		if _, err := schema.Compile([]byte(one)); err != nil {
+			panic(fmt.Sprintf("task: a schema of %q: %v", kind, err))
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.handlers[kind] == nil {
+		panic(fmt.Sprintf("task: %q has no handler to describe", kind))
+	}
+	if m.about == nil {
+		m.about = map[string]About{}
+	}
+	m.about[kind] = a
+}
+
+// About is what the handler of a kind says of itself; zero: nothing.
+func (m *Mux) About(kind string) About {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.about[kind]
 }
 
 // HandleJob calls the handler of the job's kind.

@@ -57,6 +57,26 @@ func TestMuxFindsTheHandlerOfAKind(t *testing.T) {
 	}
 }
 
+func TestAHandlerSaysWhatItTakes(t *testing.T) {
+	t.Parallel()
+	var m task.Mux
+	m.Handle("order.count", task.Func(count))
+	m.Describe("order.count", task.About{Title: "Count", Data: []byte(`{"type":"object"}`)})
+	if a := m.About("order.count"); a.Title != "Count" || string(a.Data) != `{"type":"object"}` {
+		t.Errorf("it says %+v", a)
+	}
+	for kind, data := range map[string]string{"other": `{}`, "order.count": `{"type":"strung"}`} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s with %s is taken", kind, data)
+				}
+			}()
+			m.Describe(kind, task.About{Data: []byte(data)})
+		}()
+	}
+}
+
 func TestAKindWithoutHandlerIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	var m task.Mux

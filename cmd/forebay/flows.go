@@ -69,10 +69,10 @@ func (s *server) openFlowWorkers() error {
 
 // knows tells what files of flows are compared with: the handlers of this server by
 // queue. Other queues may have workers that pull.
-func knows(queues muxes) flow.Known {
-	k := flow.Known{Queues: make(map[string][]string, len(queues))}
+func knows(queues muxes) map[string][]string {
+	k := make(map[string][]string, len(queues))
 	for name, mux := range queues {
-		k.Queues[name] = mux.Kinds()
+		k[name] = mux.Kinds()
 	}
 	return k
 }

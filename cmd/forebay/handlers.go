@@ -6,12 +6,16 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
+
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/broker"
+	"github.com/forebayhq/forebay/catalog"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/history"
 	"github.com/forebayhq/forebay/task"
@@ -67,8 +71,49 @@ func (s *server) openHandlers() (muxes, error) {
 			return nil, usage(err)
 		}
 		all.of(h.Queue).Handle(kind, handler)
+		about, err := aboutOf(kind, h)
+		if err != nil {
+			return nil, usage(err)
+		}
+		all.of(h.Queue).Describe(kind, about)
 	}
 	return all, nil
+}
+
+// aboutOf reads what the settings say of a handler.
+func aboutOf(kind string, h config.Handler) (task.About, error) {
+	a := task.About{Title: h.Title, Description: h.Description}
+	for field, one := range map[string]struct {
+		file string
+		to   *jsontext.Value
+	}{"schema": {h.Schema, &a.Data}, "result": {h.Result, &a.Result}} {
+		if one.file == "" {
+			continue
+		}
+		raw, err := os.ReadFile(one.file)
+		if err == nil {
+			_, err = catalog.New(catalog.Config{Own: []catalog.Entry{{Queue: h.Queue, Kind: kind, Data: raw}}})
+		}
+		if err != nil {
+			return a, fmt.Errorf("handlers.%s.%s: %s: %w", kind, field, one.file, err)
+		}
+		*one.to = raw
+	}
+	return a, nil
+}
+
+// catalog is what all handlers of this process say of themselves.
+func (m muxes) catalog() (all []catalog.Entry) {
+	for queue, mux := range m {
+		for _, kind := range mux.Kinds() {
+			if kind == task.Any {
+				continue
+			}
+			a := mux.About(kind)
+			all = append(all, catalog.Entry{Queue: queue, Kind: kind, Title: a.Title, Description: a.Description, Data: []byte(a.Data), Result: []byte(a.Result)})
+		}
+	}
+	return all
 }
 
 func (s *server) openImages(all muxes) error {
@@ -90,6 +135,7 @@ func (s *server) openImages(all muxes) error {
 	}
 	s.closing(func() error { handler.Close(); return nil })
 	all.of(imageQueue).Handle(imageKind, handler)
+	all.of(imageQueue).Describe(imageKind, task.About{Title: "Work on a picture", Description: "Resizes, marks, compresses and converts it.", Data: []byte(image.DataSchema)})
 	return nil
 }
 

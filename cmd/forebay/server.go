@@ -296,6 +296,7 @@ func (s *server) openHTTP() error {
 		Schedules: s.scheduler,
 		Flows:     s.flows,
 		Known:     s.known,
+		Catalog:   s.catalog,
 		Receipts:  s.receipts,
 
 		AccessKeys: s.accessKeys(),

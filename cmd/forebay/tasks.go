@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/forebayhq/forebay/api"
+	"github.com/forebayhq/forebay/catalog"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/flow"
 	"github.com/forebayhq/forebay/flow/runner"
@@ -31,6 +33,7 @@ type taskParts struct {
 	scheduler *schedule.Scheduler
 	flows     *runner.Runner
 	known     flow.Known // of the handlers here
+	catalog   *catalog.Catalog
 }
 
 // openTasks opens what belongs to jobs, and a worker for each queue with handlers.
@@ -82,10 +85,13 @@ func (s *server) openStorage() (err error) {
 
 func (s *server) openJobWorkers() error {
 	if !s.settings.Server.Has(config.RoleWorker) {
-		return nil
+		return s.openCatalog(nil)
 	}
 	queues, err := s.openHandlers()
 	if err != nil {
+		return err
+	}
+	if err := s.openCatalog(queues.catalog()); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(queues)) {
@@ -107,8 +113,23 @@ func (s *server) openJobWorkers() error {
 		s.watch(name, w)
 		s.shown = append(s.shown, api.Worker{Queue: name, Handlers: queues[name].Kinds()})
 	}
-	s.known = knows(queues)
+	s.known.Queues = knows(queues)
 	return s.openFlowWorkers()
+}
+
+// openCatalog opens what handlers say of themselves.
+func (s *server) openCatalog(own []catalog.Entry) (err error) {
+	s.catalog, err = catalog.New(catalog.Config{Documents: s.broker, Own: own})
+	if err != nil {
+		return err
+	}
+	s.known.Data = func(queue, kind string, data []byte, unknown []string) []flow.Misfit {
+		return s.catalog.Data(context.Background(), queue, kind, data, unknown) // which bounds what it asks
+	}
+	s.known.Result = func(queue, kind string) json.RawMessage {
+		return s.catalog.Result(context.Background(), queue, kind)
+	}
+	return nil
 }
 
 // registerTasks puts the routes of what belongs to jobs on the mux.

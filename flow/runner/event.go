@@ -8,6 +8,7 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/internal/schema"
 )
 
 // Approval is somebody's word on a step that waits for it.
@@ -37,11 +38,11 @@ func (r *Runner) Approve(ctx context.Context, run, step string, a Approval) erro
 	if len(a.Form) > 0 && !json.Valid(a.Form) {
 		return wrong("form", "the form is not JSON")
 	}
-	schema, err := compileSchema(d.Wait.Form)
+	compiled, err := schema.Compile(d.Wait.Form)
 	if err != nil {
 		return err
 	}
-	if form := (&version{schema: schema}); schema != nil && a.Approved {
+	if form := (&version{schema: compiled}); compiled != nil && a.Approved {
 		if err := form.checkInput(a.Form); err != nil {
 			return err
 		}

@@ -7,11 +7,10 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/internal/schema"
 )
 
 // Collections of documents.
@@ -26,7 +25,7 @@ const (
 // version of a flow, as it is used.
 type version struct {
 	plan   *flow.Plan
-	schema *jsonschema.Schema // of the input; nil: anything
+	schema *schema.Schema // of the input; nil: anything
 	source []byte
 }
 
@@ -37,7 +36,7 @@ func (r *Runner) Put(ctx context.Context, src []byte, known flow.Known) (int, fl
 	if plan == nil {
 		return 0, problems, nil
 	}
-	if _, err := compileSchema(plan.Input); err != nil {
+	if _, err := schema.Compile(plan.Input); err != nil {
 		return 0, append(problems, flow.Problem{Code: flow.CodeSchema, Path: "input", Text: "input is no JSON Schema: " + err.Error()}), nil
 	}
 	for range maxTries {
@@ -153,11 +152,11 @@ func (r *Runner) version(ctx context.Context, name string, number int) (*version
 		return nil, forebay.Errorf(forebay.CodeDamaged, "runner: load", "version %d of the flow %s is not sound any more: %w", number, name, problems)
 	}
 	plan.Version = number
-	schema, err := compileSchema(plan.Input)
+	compiled, err := schema.Compile(plan.Input)
 	if err != nil {
 		return nil, forebay.Errorf(forebay.CodeDamaged, "runner: load", "the input's schema of %s: %w", name, err)
 	}
-	v = &version{plan: plan, schema: schema, source: d.Value}
+	v = &version{plan: plan, schema: compiled, source: d.Value}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.plans) >= maxPlans {

@@ -113,6 +113,9 @@ func (n *Notify) Register(mux *task.Mux) {
 	mux.Handle(KindWebhook, task.Func(n.sendWebhook))
 	mux.Handle(KindInbox, task.Func(n.sendInbox))
 	mux.Handle(KindAlert, task.Func(n.sendAlert))
+	mux.Describe(KindMail, task.About{Title: "Send a mail", Description: "By the SMTP server of the settings.", Data: []byte(mailSchema)})
+	mux.Describe(KindWebhook, task.About{Title: "Call a webhook", Description: "Posts JSON, signed as Standard Webhooks says. Its result is the answer.", Data: []byte(webhookSchema)})
+	mux.Describe(KindInbox, task.About{Title: "Leave a message", Description: "In the inbox of one or more users.", Data: []byte(inboxSchema), Result: []byte(inboxResult)})
 }
 
 // missing is the failure of a kind that is not configured: tried again, since the

@@ -16,6 +16,7 @@ package report
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,7 +134,25 @@ func opener(address string) (func(context.Context, string, []any, time.Duration,
 }
 
 // Register adds the handler to a mux.
-func (h *Handler) Register(mux *task.Mux) { mux.Handle(Kind, task.Func(h.make)) }
+func (h *Handler) Register(mux *task.Mux) {
+	mux.Handle(Kind, task.Func(h.make))
+	mux.Describe(Kind, task.About{Title: "Make a report", Description: "A file of what a named query gives.", Data: h.takes(), Result: []byte(gives)})
+}
+
+const gives = `{"type":"object","properties":{"url":{"type":"string"},"rows":{"type":"integer"},"bytes":{"type":"integer"},"format":{"type":"string"}}}`
+
+// takes is the schema of a job's data, with the reports that there are.
+func (h *Handler) takes() []byte {
+	names := slices.Sorted(maps.Keys(h.reports))
+	list, err := json.Marshal(names)
+	if err != nil || len(names) == 0 {
+		list = []byte(`[""]`)
+	}
+	return fmt.Appendf(nil, `{"type":"object","required":["report"],"properties":{
+ "report":{"title":"Report","enum":%s},
+ "format":{"title":"Format","enum":["csv","json","html"],"default":"csv"},
+ "params":{"type":"object","title":"Parameters"}}}`, list)
+}
 
 type request struct {
 	Report string         `json:"report"`

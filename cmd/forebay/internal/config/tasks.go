@@ -16,6 +16,11 @@ type Handler struct {
 	Command []string
 	URL     string
 	Secret  string
+
+	Title       string
+	Description string
+	Schema      string // a file
+	Result      string // a file
 }
 
 // Report settings: a query that jobs can ask for by its name.
@@ -140,6 +145,11 @@ func handlerTable(kind string) []*setting {
 			doc: "The program to run for a job: its data as JSON on stdin, lines of progress and the result on stdout."},
 		{key: at + "url", handler: h, value: webURL(&h.URL), doc: "Or the address to post the job to, signed as Standard Webhooks says."},
 		{key: at + "secret", handler: h, secret: true, value: text(&h.Secret, "", 256), doc: "The secret to sign with. Empty: webhooks.secret."},
+		{key: at + "title", handler: h, value: text(&h.Title, "", 200), doc: "What the console calls it."},
+		{key: at + "description", handler: h, value: text(&h.Description, "", 4096), doc: "What it does, for people to read."},
+		{key: at + "schema", handler: h, value: text(&h.Schema, "", 4096),
+			doc: "A file with the JSON Schema of its data: forms are made of it, flows are checked against it, and with \"x-enforce\": true in it jobs that do not fit are refused."},
+		{key: at + "result", handler: h, value: text(&h.Result, "", 4096), doc: "A file with the JSON Schema of what it gives."},
 	}
 }
 

@@ -95,11 +95,7 @@ func (o *retain) dueLog(t *tx) (*queue, error) {
 // crowd lets the logs give way while the disk has too little room: what must be taken
 // comes before what was settled.
 func (l *loop) crowd(free int64) {
-	cfg := &l.e.cfg
-	keep := cfg.Log.KeepFree
-	if keep == 0 {
-		keep = max(cfg.DiskReserve, 0) * 5 / 4
-	}
+	keep := l.e.cfg.keepFree()
 	was := l.logs.crowded
 	if l.logs.crowded = free < keep && l.logs.bytes > 0; !l.logs.crowded {
 		return

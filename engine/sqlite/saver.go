@@ -29,6 +29,7 @@ type saver struct {
 	start    chan struct{}
 	done     chan error // one answer for each start
 	busy     bool
+	soon     bool  // whatever its size: the room is wanted
 	restAt   int64 // not before, since the last one failed
 }
 
@@ -102,8 +103,8 @@ func (s *saver) consider(l *loop) {
 		return
 	}
 	switch size := s.size(); {
-	case !s.busy && size >= saveAt && l.now() >= s.restAt:
-		s.busy = true
+	case !s.busy && (size >= saveAt || s.soon && size > 0) && l.now() >= s.restAt:
+		s.busy, s.soon = true, false
 		s.start <- struct{}{}
 	case s.busy && size >= saveInline:
 		l.saved(<-s.done)

@@ -68,3 +68,22 @@ func TestIdleAfterCheckpoint(t *testing.T) {
 		t.Errorf("%d bytes are in use, and the database has %d, its log %d; %v", used, info.Size(), size, err)
 	}
 }
+
+// Where the disk has too little room, what lies in the log is moved although it is not much: a
+// server that takes nothing more writes nothing that would make it grow.
+func TestLogMovesWhenRoomIsWanted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "forebay.db")
+	e := open(t, sqlite.Config{Path: path, Durability: sqlite.DurabilityProcess, Log: sqlite.LogConfig{KeepFree: 1 << 60}})
+	send(t, e, forebay.Message{ID: "1", Queue: "q", Payload: make([]byte, forebay.MaxPayloadBytes)})
+	if _, _, err := e.Size(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	size, saving := e.LogSize()
+	for saving {
+		runtime.Gosched()
+		size, saving = e.LogSize()
+	}
+	if size > 0 {
+		t.Errorf("%d bytes of the log are not moved", size)
+	}
+}

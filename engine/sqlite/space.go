@@ -82,8 +82,21 @@ func (l *loop) size() (used, free int64, err error) {
 		return 0, 0, forebay.Errorf(forebay.CodeUnavailable, "sqlite: size", "%w", err)
 	}
 	free += int64(st.Bavail) * st.Bsize
+	if free < l.e.cfg.keepFree() {
+		// What waits in the log to be moved is room too, and who refuses for want of room
+		// writes nothing that would have it moved.
+		l.saver.soon = true
+	}
 	l.crowd(free)
 	return used, free, nil
+}
+
+// keepFree is the room on the disk below which what can give way does.
+func (c *Config) keepFree() int64 {
+	if c.Log.KeepFree != 0 {
+		return c.Log.KeepFree
+	}
+	return max(c.DiskReserve, 0) * 5 / 4
 }
 
 // A file that is mostly free is given back to the disk, in slices, while nobody

@@ -1,6 +1,11 @@
 package sqlite
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
 
 // A clock that differs from the wall clock by more than stepLeast follows it, and
 // lookAgain is how long a loop that waits for a time may sleep until it looks.
@@ -41,6 +46,9 @@ func (c *clock) follow() (by int64) {
 // follow keeps the spans of leases and rates where the clock was stepped.
 func (l *loop) follow() {
 	by := l.clock.follow()
+	if l.wentBack || by < 0 {
+		l.goBack()
+	}
 	if by == 0 {
 		return
 	}
@@ -62,4 +70,69 @@ func (l *loop) follow() {
 			l.timers.shift(&k.timer, by)
 		}
 	}
+}
+
+// goBack has the tenants' marks follow a clock that went back. Where the store refuses,
+// it is tried again.
+func (l *loop) goBack() {
+	now := l.now()
+	var tenants []*tenant
+	for _, q := range l.byID {
+		for tn := range q.all {
+			if n := &tn.later; n.counted > now || n.due > now {
+				tenants = append(tenants, tn)
+			}
+		}
+	}
+	l.wentBack = false
+	if len(tenants) == 0 || l.damaged {
+		return
+	}
+	err := l.db.exec("BEGIN IMMEDIATE")
+	again := make([]int64, len(tenants))
+	for i := 0; i < len(tenants) && err == nil; i++ {
+		again[i], err = tenants[i].laterAgain(l, now)
+	}
+	if err == nil {
+		err = l.db.exec("COMMIT")
+	}
+	if err != nil {
+		_ = l.db.exec("ROLLBACK")
+		l.wentBack = true
+		l.log.Warn("the clock was stepped back, and what is due later cannot be told yet", "error", err)
+		return
+	}
+	for i, tn := range tenants {
+		n := &tn.later
+		tn.q.delayed += again[i]
+		n.counted, n.countAt = min(n.counted, now), 0
+		if n.due > now {
+			n.due, n.key, n.idx = now, math.MaxInt64, 0
+		}
+		if err := tn.findNext(l); err != nil {
+			l.log.Error("delayed messages cannot be read", "queue", tn.q.name, "error", err)
+		}
+	}
+}
+
+// laterAgain stores that what memory has as due stays due, and gives how many others are
+// due later again.
+func (tn *tenant) laterAgain(l *loop, now int64) (n int64, err error) {
+	var due []*ref
+	err = l.db.each(`SELECT key, idx, due, ord, sent_at, attempts, deliveries, lim, started FROM again
+		WHERE queue = ?1 AND grp = 0 AND due > ?2 AND (due, key, idx) <= (?3, ?4, ?5)`,
+		func(s *sqlite.Stmt) error {
+			due = append(due, readRef(s))
+			return nil
+		}, tn.id, now, tn.later.due, tn.later.key, tn.later.idx)
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range due {
+		sum := againSum([10]int64{r.key, int64(r.idx), tn.id, 0, r.ord, r.sentAt, int64(r.attempts), int64(r.deliveries), 0, int64(r.limitKey)})
+		if err := l.db.exec("UPDATE again SET due = 0, sum = ? WHERE key = ? AND idx = ?", sum, r.key, int64(r.idx)); err != nil {
+			return 0, err
+		}
+	}
+	return l.db.int("SELECT count(*) FROM again WHERE queue = ? AND due > ? AND due <= ?", tn.id, now, tn.later.counted)
 }

@@ -40,13 +40,28 @@ func TestSteppedClock(t *testing.T) {
 					t.Errorf("%s: %d messages of %s, want %d", when, len(ds), queue, n)
 				}
 			}
+			// Some of a queue were due before: one has gone, one waits, and a third is due in a minute.
+			send(t, e, later("gone", now().Add(time.Second)), later("waits", now().Add(2*time.Second)), later("minute", now().Add(time.Minute)))
+			pass(2 * time.Second)
+			want("later", 1, "after 2 s")
+			delayed(t, e, 1, "before")
+
 			send(t, e, forebay.Message{ID: "leased", Queue: "leased"}, forebay.Message{ID: "r1", Queue: "rated"}, forebay.Message{ID: "r2", Queue: "rated"})
 			want("leased", 1, "before")
 			want("rated", 1, "before")
 
 			e.Stepped(by)
 			pass(by)
-			send(t, e, forebay.Message{ID: "later", Queue: "later", NotBefore: now().Add(10 * time.Second)}, forebay.Message{ID: "now", Queue: "now"})
+			if by < 0 {
+				delayed(t, e, 1, "after the step")
+				want("later", 1, "what was due")
+				want("later", 0, "and no more")
+			} else {
+				delayed(t, e, 0, "after the step")
+				want("later", 1, "what was due")
+				want("later", 1, "what the step made due")
+			}
+			send(t, e, later("later", now().Add(10*time.Second)), forebay.Message{ID: "now", Queue: "now"})
 			if ds := ask("now"); len(ds) != 1 || !ds[0].LeaseUntil.Equal(now().Add(30*time.Second)) {
 				t.Errorf("at %v: %+v", now(), ds)
 			}
@@ -62,5 +77,17 @@ func TestSteppedClock(t *testing.T) {
 			pass(2 * time.Second)
 			want("leased", 1, "31 s after")
 		})
+	}
+}
+
+func later(id string, at time.Time) forebay.Message {
+	return forebay.Message{ID: id, Queue: "later", NotBefore: at}
+}
+
+// delayed asks how many of the queue later are delayed.
+func delayed(t *testing.T, e *sqlite.Engine, want int64, when string) {
+	t.Helper()
+	if stats, err := e.Stats(context.Background(), "later"); err != nil || stats[0].Delayed != want {
+		t.Errorf("%s: %+v, %v, want %d delayed", when, stats, err, want)
 	}
 }

@@ -66,13 +66,14 @@ type loop struct {
 	saver   *saver // nil in memory
 	sleeper *time.Timer
 
-	queues  map[string]*queue
-	byID    map[int64]*queue
-	topID   int64 // the largest number of a queue or tenant
-	tenants tenants
-	dirty   map[*queue]struct{} // may have something for its waiters
-	timers  timers
-	clock   clock
+	queues   map[string]*queue
+	byID     map[int64]*queue
+	topID    int64 // the largest number of a queue or tenant
+	tenants  tenants
+	dirty    map[*queue]struct{} // may have something for its waiters
+	timers   timers
+	clock    clock
+	wentBack bool // the clock, and the tenants' marks are to follow
 
 	blocks     blocks
 	unreadable map[int64]bool // blocks that are passed over

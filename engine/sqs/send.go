@@ -103,7 +103,7 @@ func (e *Engine) send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 		s.left.Add(int64(len(items)))
 		q.sends.add(items...)
 	}
-	if s.left.Add(-1) == 0 && len(byQueue) == 0 {
+	if s.left.Add(-1) == 0 { // also if all are sent by now: nobody else closes done then
 		return s.results, nil
 	}
 	select {

@@ -113,6 +113,7 @@ type API struct {
 	adder    *adder
 
 	limits sync.Mutex // one change of a queue's limits at a time
+	views  sync.Mutex // one saved view at a time
 }
 
 // New makes an API. It is reachable once it is registered.
@@ -218,6 +219,7 @@ func (a *API) routes() ([]byte, error) {
 	a.healthRoutes(h)
 	a.alertRoutes(h)
 	a.auditRoutes(h)
+	a.viewRoutes(h)
 	a.encryptionRoutes(h)
 	a.mux.HandleFunc("/api/", a.noRoute)
 	schemas := h.OpenAPI().Components.Schemas

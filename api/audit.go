@@ -31,7 +31,7 @@ var unaudited = []string{
 var askedNames = []string{
 	"action", "active", "approve", "attempts", "auto", "before", "canary", "code", "confirm", "count", "dailyQuota", "delay", "dryRun", "every",
 	"for", "from", "group", "id", "ids", "into", "keep", "key", "keyActive", "kind", "kinds", "limit", "max", "min", "name", "origins", "paused", "priority",
-	"q", "queue", "queues", "rate", "scopes", "selection", "seqs", "since", "speed", "step", "to", "types", "until", "version",
+	"q", "queue", "queues", "rate", "scopes", "screen", "selection", "seqs", "shared", "since", "speed", "step", "to", "types", "until", "version",
 }
 
 // doneNames are what an entry keeps of an answer.

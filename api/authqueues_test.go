@@ -70,7 +70,7 @@ func everyRoute(receipt, action string, seq, bad int64) []asked {
 		{"validate-flow", "/api/flows/validate", file, refused}, {"dry-run-flow", "/api/flows/dry-run", string(source), refused},
 		{"list-runs", "/api/runs", "", empty}, {"get-run", "/api/runs/secretrun", "", refused}, {"stream-run", "/api/runs/secretrun/stream", "", refused},
 		{"get-session", "/api/session", "", open}, {"list-keys", "/api/keys", "", refused}, {"list-access-keys", "/api/sqs/keys", "", refused},
-		{"list-audit", "/api/audit", "", refused}, {"add-ticket", "/api/stream-tickets", `{"path":"/api/stream"}`, open},
+		{"list-audit", "/api/audit", "", refused}, {"list-views", "/api/views", "", empty}, {"add-ticket", "/api/stream-tickets", `{"path":"/api/stream"}`, open},
 
 		{"mute-alert", "/api/alerts/dead/mute", `{"for":"1h"}`, refused}, {"pause-queue", "/api/queues/secretq/pause", "", refused},
 		{"resume-queue", "/api/queues/secretq/resume", "", refused}, {"set-limits", "/api/queues/secretq/limits", `{"active":9}`, refused},
@@ -103,6 +103,7 @@ func everyRoute(receipt, action string, seq, bad int64) []asked {
 		{"add-key", "/api/keys", `{"name":"x"}`, refused}, {"rotate-key", "/api/keys/k/rotate", `{}`, refused}, {"revoke-key", "/api/keys/k", "", refused},
 		{"add-access-key", "/api/sqs/keys", `{"name":"x"}`, refused}, {"revoke-access-key", "/api/sqs/keys/x", "", refused},
 		{"purge-queue", "/api/queues/secretq/purge", `{"confirm":"secretq"}`, refused},
+		{"save-view", "/api/views", `{"screen":"jobs","name":"n","query":"","shared":true}`, refused}, {"delete-view", "/api/views/shared-x", "", refused},
 		{"sign-in", "/api/session", "KEY", open}, {"sign-out", "/api/session", "", open},
 	}
 }
@@ -244,6 +245,7 @@ func startSecrets(t *testing.T) (s *server, receipt, action string, bad int64) {
 	if err := s.bad.Put(ctx, []badrow.Row{{EventID: "e", Reason: "secret", Bytes: []byte("hush")}}); err != nil {
 		t.Fatal(err)
 	}
+	s.do(t, http.MethodPost, "/api/views", `{"screen":"jobs","name":"secret","query":"q=queue:secretq","shared":true}`, map[string]string{"Authorization": "Bearer " + token})
 	rows := must[[]badrow.Row](t)(s.bad.List(ctx, badrow.Query{Limit: 1}))
 	return s, leased[0].Receipt, work.ID, rows[0].Seq
 }

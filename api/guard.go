@@ -43,10 +43,13 @@ func (a *API) guard(next http.Handler) http.Handler {
 	})
 	noted := a.guarded(a.audited(timed))
 	look, change, rule := a.Guard(lookers...)(a.guarded(timed)), a.Guard(changers...)(noted), a.Guard(keyring.ScopeAdmin)(noted)
+	keep := a.Guard(lookers...)(noted)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case rules(r):
 			rule.ServeHTTP(w, r)
+		case !onlyLooks(r) && keepsViews(r):
+			keep.ServeHTTP(w, r)
 		case onlyLooks(r):
 			look.ServeHTTP(w, r)
 		default:

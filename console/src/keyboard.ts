@@ -33,7 +33,7 @@ export function keyboard(help: () => void): () => void {
 
 // list moves in a list of rows: j and k move, x selects, Enter opens.
 function list(e: KeyboardEvent) {
-  const rows = [...document.querySelectorAll<HTMLElement>("[data-rows] tbody tr")];
+  const rows = [...document.querySelectorAll<HTMLElement>("[data-rows] tbody tr:not([aria-hidden])")];
   if (rows.length === 0) return;
   const at = rows.findIndex((r) => r.contains(document.activeElement));
   const to = (i: number) => {

@@ -366,12 +366,46 @@ test("empty screens teach: they show the command that fills them", async () => {
     const [, body, url] = (await page.locator(".empty .command code").textContent()).match(/^curl -d '(.+)' (\S+)$/);
     assert.equal((await fetch(url, { method: "POST", body, headers: { "Content-Type": "application/x-www-form-urlencoded" } })).status, 202);
     await page.getByRole("link", { name: "events", exact: true }).waitFor();
+    await longList(s, page);
     assert.deepEqual(page.wrong, []);
     await page.context().close();
   } finally {
     await s.stop();
   }
 });
+
+// longList scrolls through more rows than are drawn, by keys too, and keeps the view.
+async function longList(s, page) {
+  await s.post("/api/jobs/bulk", { items: Array.from({ length: 500 }, (_, n) => ({ queue: "long", name: "row" + n, data: {} })) });
+  await page.goto(s.url + "/jobs?q=queue:long");
+  const rows = page.locator("table.jobs tbody tr[aria-rowindex]");
+  await rows.first().waitFor();
+  assert.equal(await page.locator("table.jobs").getAttribute("aria-rowcount"), "-1"); // there are more than are known
+  let most = 0;
+  await eventually("the end is reached by scrolling alone", async () => {
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+    most = Math.max(most, await rows.count());
+    return (await page.locator("table.jobs").getAttribute("aria-rowcount")) === "501" && (await rows.last().getAttribute("aria-rowindex")) === "501";
+  });
+  assert.ok(most < 120, `${most} rows are drawn`);
+  await page.getByText("Shown: 500", { exact: false }).waitFor();
+  await rows.last().getByRole("link").focus();
+  for (let n = 0; n < 30; n++) await page.keyboard.press("k");
+  assert.equal(await page.evaluate(() => document.activeElement.closest("tr").ariaRowIndex), "471");
+  await page.evaluate(() => scrollTo(0, 0));
+  await eventually("the first rows are there again", async () => (await rows.first().getAttribute("aria-rowindex")) === "2");
+  assert.equal(await page.evaluate(() => document.activeElement.closest("tr").ariaRowIndex), "471", "the row with the focus is gone");
+  await page.getByRole("button", { name: "Save view" }).click();
+  await page.getByRole("dialog").getByLabel("Name of the view").fill("the long one");
+  await page.getByRole("dialog").getByLabel("for everybody").check();
+  await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await page.getByRole("button", { name: "Delete view" }).waitFor();
+  await page.goto(s.url + "/jobs?q=state:dead");
+  await page.getByLabel("Saved views").selectOption("the long one");
+  await page.waitForURL((u) => u.searchParams.get("q") === "queue:long");
+  await page.getByRole("button", { name: "Delete view" }).click();
+  await eventually("it is deleted on the server", async () => (await s.get("/api/views")).items.length === 0);
+}
 
 // Only when it is asked for: the pictures of the documents.
 if (pictures) {

@@ -1,9 +1,13 @@
 import { useEffect, useState } from "react";
 import { call } from "../api/client";
 import { useResource } from "../api/resource";
-import type { BadList, BadRow, KeyList, Outcome } from "../api/types";
+import type { BadRow, KeyList, Outcome } from "../api/types";
 import { useT, type Key } from "../i18n";
 import { bytes, count } from "../i18n/format";
+import { Foot } from "../lists/foot";
+import { usePages } from "../lists/pages";
+import { Table, type At } from "../lists/table";
+import { Views } from "../lists/views";
 import { useMay } from "../roles";
 import { go, href, useQuery } from "../router";
 import { useStore } from "../store";
@@ -24,13 +28,13 @@ function All() {
   const [key, setKey] = useQuery("key");
   const [before] = useQuery("before");
   const filter = { code: code || undefined, key: key || undefined };
-  const page = useResource<BadList>("/api/bad", { ...filter, before, limit: 50 });
+  const page = usePages<BadRow>("/api/bad", { ...filter, before }, "before");
   const keys = useResource<KeyList>("/api/keys");
   const bad = useStore(now).overview?.bad;
   const pick = usePick();
   const [discarding, setDiscarding] = useState(false);
   useEffect(pick.clear, [code, key, before]);
-  const rows = page.data?.items ?? [];
+  const rows = page.items;
   const body = pick.chosen.size > 0 ? { seqs: [...pick.chosen] } : { all: true, ...filter };
   const anew = () => { pick.clear(); page.reload(); refresh(); };
   const replay = async () => {
@@ -45,6 +49,7 @@ function All() {
   return (
     <>
       <Head title={t("nav.bad")} lead={t("bad.lead")} />
+      <Views screen="bad" />
       {codes.length > 0 && (
         <div class="chips" role="group" aria-label={t("bad.code")}>
           <button type="button" class="chip" aria-pressed={!code} onClick={() => setCode("")}>{t("all")}</button>
@@ -70,38 +75,35 @@ function All() {
       )}
       <Trouble error={page.error} />
       {page.loading && !page.data ? <Loading /> : rows.length > 0 ? (
-        <div class="scroll" data-rows>
-          <table>
-            <thead>
-              <tr>
-                {may.operate && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={rows.every((r) => pick.chosen.has(r.seq))} onChange={() => pick.all(rows.map((r) => r.seq))} /></th>}
-                <th>{t("bad.reason")}</th><th class="wide">{t("bad.pointer")}</th><th class="wide">{t("bad.dialect")}</th><th class="r wide">{t("size")}</th><th class="r">{t("time")}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {rows.map((r) => (
-                <tr key={r.seq} class={pick.chosen.has(r.seq) ? "chosen" : ""}>
-                  {may.operate && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: String(r.seq) })} checked={pick.chosen.has(r.seq)} onChange={() => pick.flip(r.seq)} /></td>}
-                  <td class="what cause"><a href={href(["bad", r.seq])}>{r.reason}</a><small class="dim"><Why code={r.code} /></small></td>
-                  <td class="wide"><code>{r.pointer || "–"}</code></td>
-                  <td class="wide">{r.dialect}</td>
-                  <td class="r wide num">{bytes(t.lang, r.size)}</td>
-                  <td class="r"><Ago at={r.at} /></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Rows rows={rows} more={page.more} end={page.load} pick={may.operate ? pick : undefined} />
       ) : !page.error && (code || key ? <Empty title={t("bad.nomatch")}><a href={href(["bad"])}>{t("jobs.clear")}</a></Empty> : (
         <Empty title={t("bad.empty")} command={`curl -d '{"userId":"42"}' ${location.origin}/ingest/event`}>{t("bad.empty.lead")}</Empty>
       ))}
-      <div class="pager">
-        {before && <a class="button" href={href(["bad"], { code, key })}>{t("page.first")}</a>}
-        {page.data?.next && rows.length === 50 && <a class="button" rel="next" href={href(["bad"], { code, key, before: String(page.data.next) })}>{t("page.next")}</a>}
-      </div>
+      <Foot list={page} begin={before && href(["bad"], { code, key })} on={href(["bad"], { code, key, before: page.next })} />
       {discarding && <Discard path="/api/bad/discard" body={body} n={pick.chosen.size || (bad?.rows ?? rows.length)} close={() => setDiscarding(false)} done={anew} />}
     </>
   );
+}
+
+function Rows({ rows, more, end, pick }: { rows: BadRow[]; more: boolean; end: () => void; pick?: ReturnType<typeof usePick> }) {
+  const t = useT();
+  const head = (
+    <>
+      {pick && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={rows.every((r) => pick.chosen.has(r.seq))} onChange={() => pick.all(rows.map((r) => r.seq))} /></th>}
+      <th>{t("bad.reason")}</th><th class="wide">{t("bad.pointer")}</th><th class="wide">{t("bad.dialect")}</th><th class="r wide">{t("size")}</th><th class="r">{t("time")}</th>
+    </>
+  );
+  const row = (r: BadRow, { key, ...at }: At) => (
+    <tr key={key} {...at} class={pick?.chosen.has(r.seq) ? "chosen" : ""}>
+      {pick && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: String(r.seq) })} checked={pick.chosen.has(r.seq)} onChange={() => pick.flip(r.seq)} /></td>}
+      <td class="what cause"><a href={href(["bad", r.seq])}>{r.reason}</a><small class="dim"><Why code={r.code} /></small></td>
+      <td class="wide"><code>{r.pointer || "–"}</code></td>
+      <td class="wide">{r.dialect}</td>
+      <td class="r wide num">{bytes(t.lang, r.size)}</td>
+      <td class="r"><Ago at={r.at} /></td>
+    </tr>
+  );
+  return <Table items={rows} id={(r) => r.seq} head={head} row={row} more={more} end={end} />;
 }
 
 // Why says what a code means, beside the code that filters are made of.

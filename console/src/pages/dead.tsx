@@ -1,8 +1,12 @@
 import { useEffect, useState } from "react";
 import { call } from "../api/client";
 import { useResource } from "../api/resource";
-import type { DeadFilter, DeadGroup, DeadGroupList, DeadLetter, DeadList, Outcome } from "../api/types";
+import type { DeadFilter, DeadGroup, DeadGroupList, DeadLetter, Outcome } from "../api/types";
 import { useT } from "../i18n";
+import { Foot } from "../lists/foot";
+import { usePages } from "../lists/pages";
+import { Table, type At } from "../lists/table";
+import { Views } from "../lists/views";
 import { useMay } from "../roles";
 import { href, usePlace, useQuery } from "../router";
 import { useStore } from "../store";
@@ -35,6 +39,7 @@ function All() {
       <nav class="tabs" aria-label={t("nav.dead")}>
         {Object.entries(tabs).map(([k, label]) => <a key={k} href={href(["dead"], { tab: k, queue, code })} aria-current={tab === k ? "page" : undefined}>{label}</a>)}
       </nav>
+      {tab !== "actions" && <Views screen="dead" />}
       {tab !== "actions" && (
         <div class="fields">
           <label>{t("queue")}
@@ -65,12 +70,12 @@ function Letters({ queue, code, setCode }: { queue: string; code: string; setCod
   const group = query.get("group") ?? "";
   const before = query.get("before") ?? "";
   const filter: DeadFilter = { ...(queue ? { queue } : {}), ...(code ? { code } : {}), ...(group ? { group } : {}) };
-  const page = useResource<DeadList>("/api/dead", { ...filter, before, limit: 50 });
+  const page = usePages<DeadLetter>("/api/dead", { ...filter, before }, "before");
   const pick = usePick();
   const [discarding, setDiscarding] = useState(false);
   const [acting, setActing] = useState<DeadVerb>();
   useEffect(pick.clear, [queue, code, group, before]);
-  const rows = page.data?.items ?? [];
+  const rows = page.items;
   const anew = () => { pick.clear(); page.reload(); refresh(); };
   const chosen = { seqs: [...pick.chosen] };
   const replay = async () => {
@@ -94,13 +99,10 @@ function Letters({ queue, code, setCode }: { queue: string; code: string; setCod
         </div>
       )}
       <Trouble error={page.error} />
-      {page.loading && !page.data ? <Loading /> : rows.length > 0 ? <Rows rows={rows} pick={may.operate ? pick : undefined} code={setCode} /> : !page.error && (
+      {page.loading && !page.data ? <Loading /> : rows.length > 0 ? <Rows rows={rows} more={page.more} end={page.load} pick={may.operate ? pick : undefined} code={setCode} /> : !page.error && (
         queue || code || group ? <Empty title={t("dead.nomatch")}><a href={href(["dead"], { tab: "all" })}>{t("jobs.clear")}</a></Empty> : <NoneDead />
       )}
-      <div class="pager">
-        {before && <a class="button" href={href(["dead"], at)}>{t("page.first")}</a>}
-        {page.data?.next && rows.length === 50 && <a class="button" rel="next" href={href(["dead"], { ...at, before: String(page.data.next) })}>{t("page.next")}</a>}
-      </div>
+      <Foot list={page} begin={before && href(["dead"], at)} on={href(["dead"], { ...at, before: page.next })} />
       {discarding && <Discard path="/api/dead/discard" body={chosen} n={pick.chosen.size} close={() => setDiscarding(false)} done={anew} />}
       {acting && <DeadDialog verb={acting} filter={filter} close={() => setActing(undefined)} />}
     </>
@@ -119,36 +121,29 @@ function Cause({ group }: { group: string }) {
   );
 }
 
-function Rows({ rows, pick, code }: { rows: DeadLetter[]; pick?: ReturnType<typeof usePick>; code: (c: string) => void }) {
+function Rows({ rows, more, end, pick, code }: { rows: DeadLetter[]; more: boolean; end: () => void; pick?: ReturnType<typeof usePick>; code: (c: string) => void }) {
   const t = useT();
-  return (
-    <div class="scroll" data-rows>
-      <table>
-        <thead>
-          <tr>
-            {pick && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={rows.every((r) => pick.chosen.has(r.seq))} onChange={() => pick.all(rows.map((r) => r.seq))} /></th>}
-            <th>{t("dead.cause")}</th>
-            <th>{t("job.name")}</th>
-            <th class="wide">{t("queue")}</th>
-            <th class="r wide">{t("job.attempts")}</th>
-            <th class="r wide">{t("dead.replays")}</th>
-            <th class="r">{t("dead.died")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((d) => (
-            <tr key={d.seq} class={pick?.chosen.has(d.seq) ? "chosen" : ""}>
-              {pick && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: d.message.id })} checked={pick.chosen.has(d.seq)} onChange={() => pick.flip(d.seq)} /></td>}
-              <td class="what cause"><a href={href(["dead", d.seq])}>{d.cause.message || d.cause.code}</a><small><button type="button" class="quiet small" onClick={() => code(d.cause.code)}>{d.cause.code}</button></small></td>
-              <td class="name">{d.message.kind || "–"}<small class="id">{d.message.id}</small></td>
-              <td class="wide">{d.message.queue}</td>
-              <td class="r wide num">{d.attempts}</td>
-              <td class="r wide num">{d.replays || "–"}</td>
-              <td class="r"><Ago at={d.diedAt} /></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+  const head = (
+    <>
+      {pick && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={rows.every((r) => pick.chosen.has(r.seq))} onChange={() => pick.all(rows.map((r) => r.seq))} /></th>}
+      <th>{t("dead.cause")}</th>
+      <th>{t("job.name")}</th>
+      <th class="wide">{t("queue")}</th>
+      <th class="r wide">{t("job.attempts")}</th>
+      <th class="r wide">{t("dead.replays")}</th>
+      <th class="r">{t("dead.died")}</th>
+    </>
   );
+  const row = (d: DeadLetter, { key, ...at }: At) => (
+    <tr key={key} {...at} class={pick?.chosen.has(d.seq) ? "chosen" : ""}>
+      {pick && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: d.message.id })} checked={pick.chosen.has(d.seq)} onChange={() => pick.flip(d.seq)} /></td>}
+      <td class="what cause"><a href={href(["dead", d.seq])}>{d.cause.message || d.cause.code}</a><small><button type="button" class="quiet small" onClick={() => code(d.cause.code)}>{d.cause.code}</button></small></td>
+      <td class="name">{d.message.kind || "–"}<small class="id">{d.message.id}</small></td>
+      <td class="wide">{d.message.queue}</td>
+      <td class="r wide num">{d.attempts}</td>
+      <td class="r wide num">{d.replays || "–"}</td>
+      <td class="r"><Ago at={d.diedAt} /></td>
+    </tr>
+  );
+  return <Table items={rows} id={(d) => d.seq} head={head} row={row} more={more} end={end} />;
 }

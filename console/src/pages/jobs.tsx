@@ -1,9 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "react";
 import { useFeed } from "../api/feed";
 import { useResource } from "../api/resource";
-import type { Job, JobEvent, JobList, WorkerList } from "../api/types";
+import type { Job, JobEvent, WorkerList } from "../api/types";
 import { useT } from "../i18n";
 import { span } from "../i18n/format";
+import { Foot } from "../lists/foot";
+import { usePages } from "../lists/pages";
+import { Table, type At } from "../lists/table";
+import { Views } from "../lists/views";
 import { useMay } from "../roles";
 import { go, href, usePlace } from "../router";
 import { AddJob } from "../ui/addjob";
@@ -32,9 +36,9 @@ function All() {
   const { query } = usePlace();
   const q = query.get("q") ?? "";
   const after = query.get("after") ?? "";
-  const page = useResource<JobList>("/api/jobs", { q, after, limit: 50 });
+  const page = usePages<Job>("/api/jobs", { q, after }, "after");
   const workers = useResource<WorkerList>("/api/workers");
-  const { rows, fresh, show } = useRows(page.data, q, page.reload);
+  const { rows, fresh, show } = useRows(page.items, page.data, q, page.reload);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const [chosenAct, setChosenAct] = useState<Action>();
   const [matchAct, setMatchAct] = useState<Action>();
@@ -57,6 +61,7 @@ function All() {
         {may.operate && <button type="button" class="main" onClick={() => setAdding(true)}>{t("addjob")}</button>}
       </Head>
       <FilterBox value={q} set={search} known={known} />
+      <Views screen="jobs" />
       <div class="chips" role="group" aria-label={t("job.state")}>
         {["", ...quick].map((s) => (
           <button key={s} type="button" class="chip" aria-pressed={now === s} onClick={() => search(withState(q, s))}>{s ? state(s) : t("all")}</button>
@@ -72,15 +77,12 @@ function All() {
         </div>
       )}
       <Trouble error={page.error} />
-      {page.loading && !page.data ? <Loading /> : rows.length > 0 ? <Rows rows={rows} chosen={chosen} choose={may.operate ? setChosen : undefined} /> : !page.error && (
+      {page.loading && !page.data ? <Loading /> : rows.length > 0 ? <Rows rows={rows} more={page.more} end={page.load} chosen={chosen} choose={may.operate ? setChosen : undefined} /> : !page.error && (
         q || after ? <Empty title={t("jobs.nomatch")}><button type="button" onClick={() => search("")}>{t("jobs.clear")}</button></Empty> : (
           <Empty title={t("jobs.empty")} command={`forebay jobs add mail welcome '{"to":"a@example.com"}' --watch`}>{t("jobs.empty.lead")}</Empty>
         )
       )}
-      <div class="pager">
-        {after && <a class="button" href={href(["jobs"], { q })}>{t("page.first")}</a>}
-        {page.data?.next && <a class="button" href={href(["jobs"], { q, after: page.data.next })} rel="next">{t("page.next")}</a>}
-      </div>
+      <Foot list={page} begin={after && href(["jobs"], { q })} on={href(["jobs"], { q, after: page.next })} />
       {adding && <AddJob close={() => setAdding(false)} />}
       {chosenAct && <ChosenDialog action={chosenAct} ids={[...chosen]} close={() => setChosenAct(undefined)} done={anew} />}
       {matchAct && <MatchingDialog action={matchAct} q={q} close={() => setMatchAct(undefined)} done={anew} />}
@@ -90,7 +92,7 @@ function All() {
 
 // useRows keeps the rows that are shown up to date, and counts new ones instead of
 // letting the list jump.
-function useRows(page: JobList | undefined, q: string, reload: () => void) {
+function useRows(items: Job[], page: unknown, q: string, reload: () => void) {
   const [changes, setChanges] = useState<Map<string, JobEvent>>(new Map());
   const [fresh, setFresh] = useState(0);
   const waiting = useRef<JobEvent[]>([]);
@@ -107,18 +109,18 @@ function useRows(page: JobList | undefined, q: string, reload: () => void) {
   });
   useEffect(() => {
     // All that was heard in a while at once, so that a flood costs few drawings.
+    const ids = new Set(items.map((j) => j.jobId));
     const timer = setInterval(() => {
       if (waiting.current.length === 0) return;
       const heard = waiting.current.splice(0);
       const added = heard.filter((e) => e.type === "added").length;
       if (added > 0) setFresh((n) => n + added);
-      const ids = new Set(page?.items.map((j) => j.jobId));
       const mine = heard.filter((e) => ids.has(e.jobId));
       if (mine.length > 0) setChanges((old) => new Map([...old, ...mine.map((e): [string, JobEvent] => [e.jobId, { ...old.get(e.jobId), ...e }])]));
     }, 250);
     return () => clearInterval(timer);
-  }, [page]);
-  const rows = useMemo(() => (page?.items ?? []).map((j) => changed(j, changes.get(j.jobId))), [page, changes]);
+  }, [items]);
+  const rows = useMemo(() => items.map((j) => changed(j, changes.get(j.jobId))), [items, changes]);
   return { rows, fresh, show: reload };
 }
 
@@ -135,7 +137,7 @@ function changed(j: Job, e?: JobEvent): Job {
   };
 }
 
-function Rows({ rows, chosen, choose }: { rows: Job[]; chosen: Set<string>; choose?: (s: Set<string>) => void }) {
+function Rows({ rows, more, end, chosen, choose }: { rows: Job[]; more: boolean; end: () => void; chosen: Set<string>; choose?: (s: Set<string>) => void }) {
   const t = useT();
   const whole = rows.every((j) => chosen.has(j.jobId));
   const flip = (id: string) => {
@@ -143,41 +145,34 @@ function Rows({ rows, chosen, choose }: { rows: Job[]; chosen: Set<string>; choo
     if (!next.delete(id)) next.add(id);
     choose!(next);
   };
-  return (
-    <div class="scroll" data-rows>
-      <table class="jobs">
-        <thead>
-          <tr>
-            {choose && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={whole} onChange={() => choose(whole ? new Set() : new Set(rows.map((j) => j.jobId)))} /></th>}
-            <th>{t("job.state")}</th>
-            <th>{t("job.name")}</th>
-            <th class="wide">{t("queue")}</th>
-            <th class="wide">{t("job.what")}</th>
-            <th class="r wide">{t("job.attempts")}</th>
-            <th class="r wide">{t("job.took")}</th>
-            <th class="r">{t("job.sent")}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((j) => (
-            <tr key={j.jobId} class={chosen.has(j.jobId) ? "chosen" : ""}>
-              {choose && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: j.jobId })} checked={chosen.has(j.jobId)} onChange={() => flip(j.jobId)} /></td>}
-              <td><State state={j.state} /></td>
-              <td class="name">
-                <a href={href(["jobs", j.jobId])}>{j.name}</a>
-                <small class="id">{j.jobId}</small>
-              </td>
-              <td class="wide">{j.queue}</td>
-              <td class="wide what">{j.state === "active" ? <Doing j={j} /> : <span class={j.failedReason ? "bad" : "dim"} title={j.failedReason}>{j.failedReason ?? j.tags?.join(", ")}</span>}</td>
-              <td class="r wide num">{j.attempts || "–"}</td>
-              <td class="r wide"><Took j={j} /></td>
-              <td class="r"><Ago at={j.sentAt} /></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+  const head = (
+    <>
+      {choose && <th class="check"><input type="checkbox" aria-label={t("jobs.choose.all")} checked={whole} onChange={() => choose(whole ? new Set() : new Set(rows.map((j) => j.jobId)))} /></th>}
+      <th>{t("job.state")}</th>
+      <th>{t("job.name")}</th>
+      <th class="wide">{t("queue")}</th>
+      <th class="wide">{t("job.what")}</th>
+      <th class="r wide">{t("job.attempts")}</th>
+      <th class="r wide">{t("job.took")}</th>
+      <th class="r">{t("job.sent")}</th>
+    </>
   );
+  const row = (j: Job, { key, ...at }: At) => (
+    <tr key={key} {...at} class={chosen.has(j.jobId) ? "chosen" : ""}>
+      {choose && <td class="check"><input type="checkbox" aria-label={t("jobs.choose", { id: j.jobId })} checked={chosen.has(j.jobId)} onChange={() => flip(j.jobId)} /></td>}
+      <td><State state={j.state} /></td>
+      <td class="name">
+        <a href={href(["jobs", j.jobId])}>{j.name}</a>
+        <small class="id">{j.jobId}</small>
+      </td>
+      <td class="wide">{j.queue}</td>
+      <td class="wide what">{j.state === "active" ? <Doing j={j} /> : <span class={j.failedReason ? "bad" : "dim"} title={j.failedReason}>{j.failedReason ?? j.tags?.join(", ")}</span>}</td>
+      <td class="r wide num">{j.attempts || "–"}</td>
+      <td class="r wide"><Took j={j} /></td>
+      <td class="r"><Ago at={j.sentAt} /></td>
+    </tr>
+  );
+  return <Table name="jobs" items={rows} id={(j) => j.jobId} head={head} row={row} more={more} end={end} />;
 }
 
 function Doing({ j }: { j: Job }) {

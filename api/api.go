@@ -111,6 +111,7 @@ type API struct {
 	tickets  *issued[ticket]
 	sessions *issued[session]
 	adder    *adder
+	arrived  arrivals // of dead letters
 
 	limits sync.Mutex // one change of a queue's limits at a time
 	views  sync.Mutex // one saved view at a time

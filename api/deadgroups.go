@@ -26,6 +26,8 @@ type DeadGroup struct {
 	FirstAt     time.Time `json:"firstAt" doc:"When one died first, since the group has been there."`
 	LastAt      time.Time `json:"lastAt"`
 	Sample      int64     `json:"sample" doc:"The seq of the newest."`
+
+	Arrivals *Arrivals `json:"arrivals,omitempty" doc:"With trend: when they came."`
 }
 
 // DeadGroupList is one page of groups.
@@ -64,6 +66,7 @@ type deadGroupQuery struct {
 	Order string `query:"order" enum:"newest,largest" default:"newest"`
 	After string `query:"after" maxLength:"64"`
 	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"50"`
+	Trend string `query:"trend" enum:"1h,24h,7d" doc:"Tell also when they came, over this time. Not on a store that keeps no list of causes."`
 }
 
 const redrivePath = "/api/dead/elsewhere/{queue}/redrive"
@@ -118,6 +121,15 @@ func (a *API) deadGroups(ctx context.Context, in *deadGroupQuery) (DeadGroupList
 		list.Items[i] = DeadGroup{
 			Fingerprint: fingerprint(g.Fingerprint), Queue: g.Queue, Kind: g.Kind, Code: g.Code, Text: g.Text,
 			Count: g.Count, FirstAt: g.First, LastAt: g.Last, Sample: g.Sample,
+		}
+	}
+	if in.Trend != "" && !partial {
+		all, err := a.arrivalsOf(ctx, page.Groups, in.Trend)
+		if err != nil {
+			return DeadGroupList{}, err
+		}
+		for i := range all {
+			list.Items[i].Arrivals = all[i]
 		}
 	}
 	if in.After == "" && in.Kind == "" && in.Code == "" && in.Group == "" {

@@ -82,9 +82,26 @@ test("a job that runs is shown live, and is cancelled", async () => {
   const first = await message.textContent();
   await eventually("the progress goes on without loading anew", async () => (await message.textContent()) !== first);
   await page.locator(".logs").getByText("step 3 is done").waitFor();
-  await page.getByRole("button", { name: "Cancel job" }).click();
-  await page.locator("h1 .state.cancelled").waitFor({ timeout: 20_000 });
-  await page.locator(".lane .run.cancelled").waitFor();
+  // Another tab of this browser has no connection of its own, until the one that has it goes.
+  const tab = await page.context().newPage();
+  const streams = [];
+  tab.on("request", (r) => r.url().includes("/stream") && streams.push(new URL(r.url()).searchParams.get("last_event_id")));
+  await tab.goto(page.url());
+  const told = tab.locator(".progress .row");
+  await told.getByText(/step \d+ of 300/).waitFor();
+  const at = await told.textContent();
+  await eventually("it goes on there too", async () => (await told.textContent()) !== at);
+  assert.deepEqual(streams, []);
+  const logged = await tab.locator(".logs div").count();
+  await page.close();
+  await eventually("it takes over", () => streams.length === 1);
+  assert.match(streams[0], /^\S+-\d+$/); // after the last event that it was told
+  await eventually("it goes on", async () => (await tab.locator(".logs div").count()) > logged);
+  const lines = await tab.locator(".logs div").allTextContents();
+  assert.equal(new Set(lines.map((l) => l.match(/step (\d+)/)?.[1])).size, lines.length, "a line is there twice");
+  await tab.getByRole("button", { name: "Cancel job" }).click();
+  await tab.locator("h1 .state.cancelled").waitFor({ timeout: 20_000 });
+  await tab.locator(".lane .run.cancelled").waitFor();
   assert.equal((await server.get("/api/jobs/" + jobId)).state, "cancelled");
   await page.context().close();
 });
@@ -149,6 +166,11 @@ test("dead letters of one cause: a canary that is lost stops the replay, all are
   await page.goto(server.url + "/dead");
   const row = page.getByRole("row", { name: /card of customer # was declined/ });
   await row.getByText(String(there), { exact: true }).waitFor();
+  // When they came is drawn, and said.
+  await page.getByRole("button", { name: "1h", exact: true }).click();
+  const told = (await row.getByRole("img", { name: /^Arrivals over 1h/ }).getAttribute("aria-label")).match(/: ([\d ]+)\./)[1].split(" ").map(Number);
+  assert.equal(told.length, 24);
+  assert.equal(told.reduce((n, c) => n + c), there);
   await row.getByRole("button", { name: "Replay…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("dead letters are meant").waitFor();

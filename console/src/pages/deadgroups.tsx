@@ -4,11 +4,14 @@ import { useResource } from "../api/resource";
 import type { DeadElsewhere, DeadGroup, DeadGroupList, Redriven } from "../api/types";
 import { useT } from "../i18n";
 import { count } from "../i18n/format";
+import { Spark } from "../lists/spark";
 import { useMay } from "../roles";
 import { href, usePlace, useQuery } from "../router";
 import { Ago, Empty, Loading, Num, Trouble } from "../ui/bits";
 import { DeadDialog, type DeadVerb } from "../ui/deadact";
 import { complain, say } from "../ui/toast";
+
+const trends = ["1h", "24h", "7d"] as const;
 
 // Groups are dead letters by their cause: what is wrong, how often, and since when.
 export function Groups({ queue, code }: { queue: string; code: string }) {
@@ -17,7 +20,9 @@ export function Groups({ queue, code }: { queue: string; code: string }) {
   const { query } = usePlace();
   const after = query.get("after") ?? "";
   const [order, setOrder] = useQuery("order");
-  const page = useResource<DeadGroupList>("/api/dead/groups", { queue, code, after, order, limit: 50 }, 5000);
+  const [chosen, setTrend] = useQuery("trend");
+  const trend = trends.find((s) => s === chosen) ?? "24h";
+  const page = useResource<DeadGroupList>("/api/dead/groups", { queue, code, after, order, trend, limit: 50 }, 5000);
   const [acting, setActing] = useState<{ verb: DeadVerb; group: DeadGroup }>();
   const rows = page.data?.items ?? [];
   const most = Math.max(1, ...rows.map((g) => numberOf(g.count)));
@@ -25,6 +30,8 @@ export function Groups({ queue, code }: { queue: string; code: string }) {
     <>
       <div class="chips" role="group" aria-label={t("dead.order")}>
         {(["", "largest"] as const).map((o) => <button key={o} type="button" class="chip" aria-pressed={order === o} onClick={() => setOrder(o)}>{t(o ? "dead.largest" : "dead.newest")}</button>)}
+        <span class="gap" />
+        {trends.map((s) => <button key={s} type="button" class="chip" aria-pressed={trend === s} onClick={() => setTrend(s === "24h" ? "" : s)}>{s}</button>)}
       </div>
       <Trouble error={page.error} />
       {page.data?.partial && <div class="note">{t("dead.partial")}</div>}
@@ -33,7 +40,7 @@ export function Groups({ queue, code }: { queue: string; code: string }) {
           <table>
             <thead>
               <tr>
-                <th>{t("dead.cause")}</th><th>{t("job.name")}</th><th class="wide">{t("queue")}</th><th class="r">{t("dead.howmany")}</th><th class="r wide">{t("dead.first")}</th><th class="r">{t("dead.last")}</th>{may.operate && <th class="wide" />}
+                <th>{t("dead.cause")}</th><th>{t("job.name")}</th><th class="wide">{t("queue")}</th><th class="r">{t("dead.howmany")}</th><th class="wide">{t("dead.arrivals")}</th><th class="r wide">{t("dead.first")}</th><th class="r">{t("dead.last")}</th>{may.operate && <th class="wide" />}
               </tr>
             </thead>
             <tbody>
@@ -43,6 +50,7 @@ export function Groups({ queue, code }: { queue: string; code: string }) {
                   <td class="name">{g.kind || "–"}</td>
                   <td class="wide">{g.queue}</td>
                   <td class="r"><Num n={numberOf(g.count)} /><progress class="bar thin" max={most} value={numberOf(g.count)} aria-hidden="true" /></td>
+                  <td class="wide">{g.arrivals && <Spark a={g.arrivals} span={trend} />}</td>
                   <td class="r wide"><Ago at={g.firstAt} /></td>
                   <td class="r"><Ago at={g.lastAt} /></td>
                   {may.operate && (
@@ -58,8 +66,8 @@ export function Groups({ queue, code }: { queue: string; code: string }) {
         </div>
       )}
       <div class="pager">
-        {after && <a class="button" href={href(["dead"], { queue, code, order })}>{t("page.first")}</a>}
-        {page.data?.next && <a class="button" rel="next" href={href(["dead"], { queue, code, order, after: page.data.next })}>{t("page.next")}</a>}
+        {after && <a class="button" href={href(["dead"], { queue, code, order, trend: chosen })}>{t("page.first")}</a>}
+        {page.data?.next && <a class="button" rel="next" href={href(["dead"], { queue, code, order, trend: chosen, after: page.data.next })}>{t("page.next")}</a>}
       </div>
       {page.data?.elsewhere?.map((e) => <Elsewhere key={e.queue} e={e} may={may.operate} done={page.reload} />)}
       {acting && <DeadDialog verb={acting.verb} filter={{ group: acting.group.fingerprint }} close={() => setActing(undefined)} />}

@@ -30,6 +30,7 @@ export function One({ id }: { id: string }) {
     snapshot: setLive, progress: setLive, state: changed,
     log: (l: LogLine) => setTold((all) => [...all, l].slice(-1000)),
     done: (j: Job) => { changed(j); whole.reload(); },
+    joined: () => { whole.reload(); setTurn((n) => n + 1); },
   });
   if (!whole.data) {
     if (!whole.error) return <Loading />;

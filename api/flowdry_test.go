@@ -31,6 +31,14 @@ func TestAFlowIsTriedWithoutSendingAnything(t *testing.T) {
 		t.Errorf("runs: %+v, %v", page.Items, err)
 	}
 
+	seen := must[api.FlowPreview](t)(s.PreviewFlow(ctx, api.PreviewFlow{Source: order, Step: "ship", Value: json.RawMessage(`{"n":"${steps.double.output + input.n}"}`), Input: json.RawMessage(`{"n":21}`), Outputs: try.Outputs}))
+	if string(seen.Value) != `{"n":63}` || len(seen.Names) < 8 {
+		t.Errorf("preview: %+v", seen)
+	}
+	if seen = must[api.FlowPreview](t)(s.PreviewFlow(ctx, api.PreviewFlow{Source: order, Step: "ship", Expression: "input.m"})); seen.Error != "input.m does not compile: undefined field 'm'" {
+		t.Errorf("preview of what is wrong: %+v", seen)
+	}
+
 	try.TimedOut = []string{"look"}
 	if got = must[api.TriedFlow](t)(s.TryFlow(ctx, try)); got.State != flow.RunFailed || got.Failure.Step != "look" || got.Steps[2].State == flow.StepCompleted {
 		t.Errorf("without an answer: %+v", got)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/flow"
+	"github.com/forebayhq/forebay/flow/runner"
 )
 
 // fileError makes an error of problems of a file, which go out with it.
@@ -80,10 +81,12 @@ func (a *API) getFlow(ctx context.Context, name string, number int) (Flow, error
 	v := flowOf(plan.Definition, latest, src)
 	_, problems := flow.Load(src, a.cfg.Known)
 	v.Problems = problemsOf(problems)
-	return v, nil
+	release, err := a.cfg.Flows.Release(ctx, name, number)
+	v.Release, v.FourEyes = (*FlowRelease)(&release), a.cfg.Flows.FourEyes()
+	return v, err
 }
 
-func (a *API) putFlow(ctx context.Context, name string, src []byte) (PutFlow, error) {
+func (a *API) putFlow(ctx context.Context, name string, src []byte, reason string) (PutFlow, error) {
 	if a.cfg.Flows == nil {
 		return PutFlow{}, noFlows()
 	}
@@ -106,7 +109,7 @@ func (a *API) putFlow(ctx context.Context, name string, src []byte) (PutFlow, er
 	if err != nil {
 		return PutFlow{}, err
 	}
-	number, problems, err := a.cfg.Flows.Put(ctx, src, a.cfg.Known)
+	number, problems, err := a.cfg.Flows.PutBy(ctx, src, a.cfg.Known, runner.Release{Author: caller(ctx), Reason: reason})
 	if err != nil {
 		return PutFlow{}, err
 	}
@@ -182,7 +185,11 @@ func (a *API) flowVersions(ctx context.Context, name string, before, limit int) 
 				return list, err
 			}
 		}
-		list.Items = append(list.Items, FlowVersion{n, diff.Changes})
+		release, err := a.cfg.Flows.Release(ctx, name, n)
+		if err != nil {
+			return list, err
+		}
+		list.Items = append(list.Items, FlowVersion{n, diff.Changes, FlowRelease(release)})
 	}
 	return list, nil
 }

@@ -24,6 +24,9 @@ type Flow struct {
 	Timeout     Duration        `json:"timeout,omitzero" doc:"Of a run."`
 	Steps       []FlowStep      `json:"steps" nullable:"false" doc:"In the order of the file."`
 	Source      string          `json:"source,omitempty" doc:"The file."`
+	Layout      json.RawMessage `json:"layout,omitempty" doc:"How it is drawn: places of steps that were moved by hand, notes, groups."`
+	Release     *FlowRelease    `json:"release,omitempty" doc:"Who stored this version, and who approved it."`
+	FourEyes    bool            `json:"fourEyes,omitempty" doc:"A version runs only when somebody other than its author has approved it."`
 	Problems    []FlowProblem   `json:"problems,omitempty" doc:"Warnings."`
 }
 
@@ -101,6 +104,7 @@ type FlowVersions struct {
 type FlowVersion struct {
 	Version int          `json:"version"`
 	Changes []FlowChange `json:"changes" nullable:"false" doc:"What it does otherwise than the one before."`
+	Release FlowRelease  `json:"release" doc:"Who stored it, and who approved it."`
 }
 
 // FlowDiff is what one version does otherwise than another.
@@ -193,7 +197,9 @@ func (a *API) flowRoutes(h huma.API) {
 		return reply(FlowText{string(src)}, nil)
 	})
 	a.fileRoutes(h)
+	a.releaseRoutes(h)
 	a.flowDryRoutes(h)
+	a.previewRoutes(h)
 	a.crossRoutes(h)
 }
 
@@ -212,9 +218,9 @@ func (e FlowEdit) apply(src []byte) ([]byte, error) {
 func (a *API) fileRoutes(h huma.API) {
 	put := operation(http.MethodPut, "/api/flows/{name}", "put-flow", "Store a flow as its next version")
 	put.Description = "The body is the file, YAML or JSON. Runs that go on keep the version that they began with. A file that says the same as the latest makes no new version."
-	put.Parameters = []*huma.Param{pathParam("name")}
+	put.Parameters = []*huma.Param{pathParam("name"), queryParam("reason", "Why, for those who look at the versions.")}
 	file[PutFlow](a, h, put, func(r *http.Request, src []byte) (PutFlow, error) {
-		return a.putFlow(r.Context(), r.PathValue("name"), src)
+		return a.putFlow(r.Context(), r.PathValue("name"), src, r.URL.Query().Get("reason"))
 	})
 
 	check := operation(http.MethodPost, "/api/flows/validate", "validate-flow", "Tell all that is wrong with a file")
@@ -301,6 +307,6 @@ func stepsOf(d *flow.Definition) []FlowStep {
 func flowOf(d *flow.Definition, latest int, source []byte) Flow {
 	return Flow{
 		Name: d.Name, Version: d.Version, Latest: latest, Description: d.Description, Input: d.Input,
-		Timeout: Duration(time.Duration(d.Timeout)), Steps: stepsOf(d), Source: string(source),
+		Timeout: Duration(time.Duration(d.Timeout)), Steps: stepsOf(d), Source: string(source), Layout: d.Layout,
 	}
 }

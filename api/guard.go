@@ -78,7 +78,7 @@ func onlyLooks(r *http.Request) bool {
 		return true
 	}
 	switch p := r.URL.Path; p {
-	case "/api/schedules/preview", "/api/stream-tickets", flowsPath + "/validate", flowsPath + "/format", flowsPath + "/edit", flowsPath + "/dry-run", flowsPath + "/export", flowsPath + "/import":
+	case "/api/schedules/preview", "/api/stream-tickets", flowsPath + "/validate", flowsPath + "/format", flowsPath + "/edit", flowsPath + "/dry-run", flowsPath + "/preview", flowsPath + "/export", flowsPath + "/import":
 		return true
 	default:
 		return strings.HasPrefix(p, flowsPath+"/") && strings.HasSuffix(p, "/diff")

@@ -39,6 +39,7 @@ type Definition struct {
 	Timeout     time.Duration   // of a run; 0: none
 	Context     int             // bytes of outputs that a run keeps for its steps
 	Steps       []Step          // in the order of the file
+	Layout      json.RawMessage // how it is drawn; nil: as it comes
 
 	places map[string]place // by path
 }

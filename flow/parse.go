@@ -199,6 +199,7 @@ func (r *reader) list(to *[]string, most int, what string) func(*node, string) {
 }
 
 func (r *reader) definition(d *Definition, n *node) {
+	var layout *node
 	ok := r.fields(n, "", "a flow", []field{
 		{"flow", r.name(&d.Name)},
 		{"version", r.number(&d.Version, 1, 1<<30)},
@@ -208,10 +209,13 @@ func (r *reader) definition(d *Definition, n *node) {
 		{"timeout", r.duration(&d.Timeout, MaxWait)},
 		{"context", r.number(&d.Context, 1<<10, MaxContextBytes)},
 		{"steps", func(n *node, path string) { r.steps(d, n, path) }},
-		{"layout", func(*node, string) {}}, // positions on the canvas, of no meaning here
+		{"layout", func(n *node, _ string) { layout = n }}, // when all steps are known
 	})
 	if !ok {
 		return
+	}
+	if layout != nil {
+		r.layout(d, layout, "layout")
 	}
 	r.need(n, "", "flow", "it is the name by which the flow is started")
 	r.need(n, "", "steps", "a flow has at least one step")

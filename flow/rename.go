@@ -65,11 +65,26 @@ func (r *renamer) write() []byte {
 
 func (r *renamer) file(root *node) {
 	r.key(root.get("steps"))
-	r.key(root.get("layout"))
+	r.layout(root.get("layout"))
 	r.values(root.get("output"))
 	for _, step := range root.get("steps").entries {
 		for _, e := range step.value.entries {
 			r.field(e.key, e.value)
+		}
+	}
+}
+
+// layout names steps as keys, and in its groups.
+func (r *renamer) layout(n *node) {
+	if n == nil {
+		return
+	}
+	r.key(n.get("steps"))
+	if groups := n.get("groups"); groups != nil {
+		for _, e := range groups.entries {
+			if steps := e.value.get("steps"); steps != nil {
+				r.names(steps)
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ steps:
     compensate: {use: a, with: "${steps.a.error.code}"}
   e: {parallel: [a1], needs: d}
   a1: {wait: {event: {type: a, match: event.id == steps.a.output.id}, timeout: 1d}, on_timeout: {goto: e, max: 2}}
-layout: {a: {x: 1}, d: {x: 2}}
+layout: {steps: {a: {x: 1}, d: {x: 2}}, groups: {g: {steps: [a, d]}}, notes: {a: {text: a}}}
 output: {a: "${steps.a.output}"}
 `
 	got, err := flow.Rename([]byte(src), "a", "first_1")
@@ -47,7 +47,7 @@ output: {a: "${steps.a.output}"}
 		{"  a: {use: x}", "  first_1: {use: x}"}, {"[a, 'c']", "[first_1, 'c']"}, {"when: steps.a.output.n", "when: steps.first_1.output.n"},
 		{"${steps.a.output.t +", "${steps.first_1.output.t +"}, {`${steps.a.output["a"]}`, `${steps.first_1.output["a"]}`}, {"in: steps.a.", "in: steps.first_1."},
 		{"needs: a\n  ab", "needs: first_1\n  ab"}, {"has(steps.a.", "has(steps.first_1."}, {"needs: a}", "needs: first_1}"}, {"a: ${steps.a.output.n}", "a: ${steps.first_1.output.n}"},
-		{"${steps.a.error", "${steps.first_1.error"}, {"== steps.a.", "== steps.first_1."}, {"layout: {a:", "layout: {first_1:"}, {"output: {a: \"${steps.a.", "output: {a: \"${steps.first_1."},
+		{"${steps.a.error", "${steps.first_1.error"}, {"== steps.a.", "== steps.first_1."}, {"layout: {steps: {a:", "layout: {steps: {first_1:"}, {"groups: {g: {steps: [a,", "groups: {g: {steps: [first_1,"}, {"output: {a: \"${steps.a.", "output: {a: \"${steps.first_1."},
 	} {
 		if strings.Count(want, r[0]) != 1 {
 			t.Fatalf("%q is there %d times", r[0], strings.Count(want, r[0]))

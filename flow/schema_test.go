@@ -80,6 +80,7 @@ steps:
   f: {flow: {name: g}}
   g: {branch: [{to: h}]}
   h: {use: x}
+layout: {steps: {a: {x: 1, y: -2}}, notes: {n: {x: 1, y: 2, text: t, width: 200, height: 60}}, groups: {g: {title: t, steps: [a, b], collapsed: true}}}
 `
 
 func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
@@ -116,6 +117,10 @@ func TestSchemaAndParserKnowTheSameFields(t *testing.T) {
 		"a sub-flow":           {step + "flow/oneOf/1/properties"},
 		"an event to emit":     {step + "emit/oneOf/1/properties"},
 		"a for_each":           {step + "for_each/oneOf/1/properties"},
+		"a layout":             {"$defs/layout/properties"},
+		"a place":              {"$defs/place/properties"},
+		"a note":               {"$defs/note/properties"},
+		"a group":              {"$defs/group/properties"},
 		"a delay":              nil, // for and until, each alone
 	} {
 		if paths == nil {

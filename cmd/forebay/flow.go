@@ -22,6 +22,8 @@ type flowCmd struct {
 	Export   flowExportCmd   `cmd:"" help:"Write a flow as an Open Workflow document, without a server."`
 	Import   flowImportCmd   `cmd:"" help:"Write an Open Workflow document as a flow, without a server."`
 	Put      flowPutCmd      `cmd:"" help:"Store files, each as the next version of its flow."`
+	Release  flowReleaseCmd  `cmd:"" help:"Approve a version that somebody else stored."`
+	Restore  flowRestoreCmd  `cmd:"" help:"Store what a version says as the next version."`
 	Show     flowShowCmd     `cmd:"" help:"Show a flow, or a run and what it waits for."`
 	Run      flowRunCmd      `cmd:"" help:"Start a run."`
 	Runs     flowRunsCmd     `cmd:"" help:"List runs."`
@@ -175,9 +177,7 @@ func (c *flowShowCmd) versions(ctx context.Context, p *program, client *api.Clie
 	}
 	return p.print(list.Items, func(w io.Writer) {
 		for _, v := range list.Items {
-			if len(v.Changes) == 0 {
-				fmt.Fprintf(w, "%d\n", v.Version)
-			}
+			fmt.Fprintf(w, "%d\t\t%s\n", v.Version, p.paint(dim, releaseText(&v.Release)))
 			for _, change := range v.Changes {
 				fmt.Fprintf(w, "%d\t%s\t%s\n", v.Version, change.Step, oneLine(change.Text))
 			}

@@ -28,8 +28,11 @@ const (
 // openFlows opens what runs flows.
 func (s *server) openFlows() (err error) {
 	s.flows, err = runner.New(s.broker, runner.Config{
-		Alone:  s.settings.Redis.Address() == "", // else other servers may work on the same jobs
-		Emit:   eventOfFlow,
+		Alone: s.settings.Redis.Address() == "", // else other servers may work on the same jobs
+		Emit:  eventOfFlow,
+
+		FourEyes: s.settings.Flows.FourEyes,
+
 		Logger: s.log.With("part", "flows"),
 	})
 	return err
@@ -103,7 +106,7 @@ func (s *server) loadFlows() error {
 		} else if d != nil {
 			of[d.Name] = file
 		}
-		version, problems, err := s.flows.Put(ctx, src, s.known)
+		version, problems, err := s.flows.PutBy(ctx, src, s.known, runner.Release{Author: "flows.dir"})
 		if err != nil {
 			return cannotStart(fmt.Errorf("%s: %w", file, err))
 		}

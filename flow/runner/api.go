@@ -33,7 +33,7 @@ type Started struct {
 
 // Start begins a run. It is durable when it returns.
 func (r *Runner) Start(ctx context.Context, st Start) (Started, error) {
-	number, err := r.resolve(ctx, st.Flow, st.Version)
+	number, err := r.released(ctx, st.Flow, st.Version)
 	if err != nil {
 		return Started{}, err
 	}

@@ -86,7 +86,7 @@ func (r *Runner) send(ctx context.Context, s *state, v *version, sends []flow.Se
 	for i := range sends {
 		d := &sends[i]
 		if bad := r.prepare(ctx, s, v, d, now); bad != nil {
-			if code := forebay.CodeOf(bad); code != forebay.CodeNotFound && code != forebay.CodeInvalid {
+			if code := forebay.CodeOf(bad); code != forebay.CodeNotFound && code != forebay.CodeInvalid && code != forebay.CodeConflict {
 				return nil, bad
 			}
 			failed = append(failed, unsent(d, bad))
@@ -125,7 +125,7 @@ func unsent(d *flow.Send, err error) flow.Event {
 func (r *Runner) prepare(ctx context.Context, s *state, v *version, d *flow.Send, now time.Time) error {
 	switch d.Kind {
 	case flow.KindFlow:
-		number, err := r.resolve(ctx, d.Use, d.Version)
+		number, err := r.released(ctx, d.Use, d.Version)
 		if err != nil {
 			return err
 		}

@@ -52,12 +52,16 @@ import (
 
 // Config of a runner. The zero value works.
 type Config struct {
-	Queue  string           // of runs, delays and waits; empty: flows. Their control has a queue beside it
-	Events string           // the queue of emitted events whose step names none; empty: events
-	Watch  time.Duration    // a run is compared with the ledger so long after it began, then less often; 0: 30 s
-	Keep   time.Duration    // how long the state of a run is kept after its end; 0: 30 days
-	Alone  bool             // no other process works on the store, as with the embedded engine: chains of steps are quicker
-	Now    func() time.Time // nil: time.Now
+	Queue  string        // of runs, delays and waits; empty: flows. Their control has a queue beside it
+	Events string        // the queue of emitted events whose step names none; empty: events
+	Watch  time.Duration // a run is compared with the ledger so long after it began, then less often; 0: 30 s
+	Keep   time.Duration // how long the state of a run is kept after its end; 0: 30 days
+	// FourEyes lets only those versions run that somebody other than their author has
+	// approved (SignOff). The latest is then the latest of them.
+	FourEyes bool
+
+	Alone bool             // no other process works on the store, as with the embedded engine: chains of steps are quicker
+	Now   func() time.Time // nil: time.Now
 
 	// Emit writes what an event is on the queue Events, of its data; nil: as the data is.
 	Emit func(id, kind string, data []byte, now time.Time) []byte

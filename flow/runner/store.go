@@ -15,11 +15,12 @@ import (
 
 // Collections of documents.
 const (
-	collectionFlow   = "flow"        // name/version: the file
-	collectionLatest = "flow-latest" // name: the number of its newest version
-	collectionRun    = "flow-run"    // id: its state
-	collectionWait   = "flow-wait"   // event|job: who waits for it
-	collectionAnswer = "flow-answer" // job of a wait: what has come first
+	collectionFlow   = "flow"         // name/version: the file
+	collectionLatest = "flow-latest"  // name: the number of its newest version
+	collectionNote   = "flow-release" // name/version: who stored it, and who approved it
+	collectionRun    = "flow-run"     // id: its state
+	collectionWait   = "flow-wait"    // event|job: who waits for it
+	collectionAnswer = "flow-answer"  // job of a wait: what has come first
 )
 
 // version of a flow, as it is used.
@@ -30,8 +31,14 @@ type version struct {
 }
 
 // Put stores a flow as its next version, or tells the latest where that says the
-// same. Problems that are more than warnings refuse it, with a nil error.
+// same. Problems that are more than warnings refuse it, with a nil error. A file that
+// differs in its layout only takes the place of the latest: what runs is the same.
 func (r *Runner) Put(ctx context.Context, src []byte, known flow.Known) (int, flow.Problems, error) {
+	return r.PutBy(ctx, src, known, Release{})
+}
+
+// PutBy is Put that notes who stores it, and why.
+func (r *Runner) PutBy(ctx context.Context, src []byte, known flow.Known, by Release) (int, flow.Problems, error) {
 	plan, problems := flow.Load(src, known)
 	if plan == nil {
 		return 0, problems, nil
@@ -45,8 +52,11 @@ func (r *Runner) Put(ctx context.Context, src []byte, known flow.Known) (int, fl
 			return 0, problems, err
 		}
 		if latest > 0 {
-			if v, err := r.version(ctx, plan.Name, latest); err == nil && bytes.Equal(v.source, src) {
+			v, err := r.version(ctx, plan.Name, latest)
+			if err == nil && bytes.Equal(v.source, src) {
 				return latest, problems, nil
+			} else if err == nil && flow.SameButLayout(v.source, src) {
+				return latest, problems, r.redraw(ctx, plan.Name, latest, src)
 			}
 		}
 		// The file first: a number without one would be worse than one that is unused.
@@ -64,6 +74,9 @@ func (r *Runner) Put(ctx context.Context, src []byte, known flow.Known) (int, fl
 			}
 		}
 		if err == nil {
+			err = r.note(ctx, plan.Name, latest+1, Release{Author: by.Author, At: r.cfg.Now(), Reason: by.Reason})
+		}
+		if err == nil {
 			err = r.number(ctx, plan.Name, latest+1, rev)
 		}
 		if forebay.CodeOf(err) == forebay.CodeConflict {
@@ -72,6 +85,15 @@ func (r *Runner) Put(ctx context.Context, src []byte, known flow.Known) (int, fl
 		return latest + 1, problems, err
 	}
 	return 0, problems, conflict("the flow %s was stored by others again and again", plan.Name)
+}
+
+// redraw stores a file that only draws a version otherwise.
+func (r *Runner) redraw(ctx context.Context, name string, number int, src []byte) error {
+	_, err := r.b.PutDocument(ctx, engine.Document{Collection: collectionFlow, Key: fileKey(name, number), Value: src, Rev: engine.AnyRev})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.plans, planKey{name, number})
+	return err
 }
 
 func (r *Runner) number(ctx context.Context, name string, n int, rev int64) error {

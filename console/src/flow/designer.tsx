@@ -1,7 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 import { call } from "../api/client";
 import { useResource } from "../api/resource";
-import type { Flow, FlowList, FlowProblem, PutFlow, TriedFlow, WorkerList } from "../api/types";
+import { print } from "../api/json";
+import type { Flow, FlowList, FlowProblem, HandlerList, PutFlow, TriedFlow, WorkerList } from "../api/types";
 import { useT } from "../i18n";
 import { useMay } from "../roles";
 import { go, href, useQuery } from "../router";
@@ -13,6 +14,7 @@ import { useDocument } from "./document";
 import { DryRun } from "./dryrun";
 import { add, connect, remove, unlink, type File } from "./edits";
 import { list, oneOrList, toggle, type Fields } from "./fields";
+import { Sampled } from "./expression";
 import { Graph, leads } from "./graph";
 import { FlowFields, Inspector } from "./inspector";
 import { Palette } from "./palette";
@@ -43,6 +45,7 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
   const undo = () => void then(() => doc.undo());
   const redo = () => void then(() => doc.redo());
   const workers = useResource<WorkerList>("/api/workers");
+  const handlers = useResource<HandlerList>("/api/handlers").data?.items ?? [];
   const flows = useResource<FlowList>("/api/flows", { limit: 200 });
   const [step, choose] = useQuery("step");
   const [pane, setPane] = useQuery("pane");
@@ -52,6 +55,11 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
   const file = (checked?.file ?? {}) as File;
   const [tried, show] = useState<TriedFlow>();
   useEffect(() => show(undefined), [text]);
+  const [input, setInput] = useState<string>(); // of the dry run
+  const [outputs, setOutputs] = useState<Record<string, string>>({});
+  useEffect(() => tried && setOutputs(outputsOf(tried)), [tried]);
+  const first = sampleOf(file.input);
+  const sample = useMemo(() => ({ text, step, input: input ?? first, outputs }), [text, step, input, first, outputs]);
   const editing = {
     connect: (from: string, to: string) => void (leads(steps, to, from) || edit((now) => connect(now, from, to))),
     unlink: (from: string, to: string) => void edit((now) => unlink(now, from, to)),
@@ -91,11 +99,11 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
       </Head>
       {doc.restored && text !== stored && <div class="note" role="status">{t("flow.draft")} <Ago at={doc.restored} /> <button type="button" class="small" onClick={() => void then(() => doc.put(stored))}>{t("flow.draft.leave")}</button></div>}
       <div class="designer">
-        <Palette workers={workers.data?.items ?? []} flows={flows.data?.items.map((f) => f.name).filter((n) => n !== name) ?? []} after={step} add={(fields, base) => editing.add(fields, base, step || undefined)} />
+        <Palette workers={workers.data?.items ?? []} handlers={handlers} flows={flows.data?.items.map((f) => f.name).filter((n) => n !== name) ?? []} after={step} add={(fields, base) => editing.add(fields, base, step || undefined)} />
         {pane === "yaml" ? <Text text={text} put={(s) => doc.put(s)} /> : steps.length > 0 ? <Graph steps={steps} run={tried?.steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} /> : <Blank drop={editing.drop} />}
-        <div class="inspector card">
+        <Sampled.Provider value={sample}><div class="inspector card">
           {step && file.steps?.[step] ? (
-            <Inspector key={step} id={step} fields={file.steps[step]} steps={steps} edit={edit} need={(from, on) => editing.need(step, from, on)} rename={(to) => editing.rename(step, to)} remove={() => editing.remove(step)} />
+            <Inspector key={step} id={step} fields={file.steps[step]} steps={steps} handlers={handlers} edit={edit} need={(from, on) => editing.need(step, from, on)} rename={(to) => editing.rename(step, to)} remove={() => editing.remove(step)} />
           ) : (
             <>
               <h2>{t("flow.steps")}</h2>
@@ -103,13 +111,18 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
               <FlowFields file={file} edit={edit} />
             </>
           )}
-        </div>
+        </div></Sampled.Provider>
       </div>
       {exporting && <Export name={name} source={(use) => void then(() => use(doc.text))} close={() => setExporting(false)} />}
-      {pane === "dry" && <DryRun text={(use) => void then(() => use(doc.text))} steps={steps} first={sampleOf(file.input)} show={show} tried={tried} />}
+      {pane === "dry" && <DryRun text={(use) => void then(() => use(doc.text))} steps={steps} input={input ?? first} setInput={setInput} show={show} tried={tried} />}
       <Problems problems={steps.length === 0 && text.length < 200 ? [] : (checked?.problems ?? [])} choose={choose} ids={steps.map((s) => s.id)} />
     </>
   );
+}
+
+// outputsOf is what the steps of a dry run gave.
+function outputsOf(tried: TriedFlow): Record<string, string> {
+  return Object.fromEntries(tried.steps.filter((s) => s.output !== undefined).map((s) => [s.id, print(s.output)]));
 }
 
 function Blank({ drop }: { drop: (what: string) => void }) {

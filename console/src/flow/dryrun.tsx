@@ -12,9 +12,8 @@ type Sample = { end: End; output: string };
 
 // DryRun asks what a run would do with an input, where the steps end as it is said here.
 // Nothing is sent; the drawing shows how each step would be.
-export function DryRun({ text, steps, first, show, tried }: { text: (use: (text: string) => void) => void; steps: FlowStep[]; first: string; show: (v?: TriedFlow) => void; tried?: TriedFlow }) {
+export function DryRun({ text, steps, input, setInput, show, tried }: { text: (use: (text: string) => void) => void; steps: FlowStep[]; input: string; setInput: (s: string) => void; show: (v?: TriedFlow) => void; tried?: TriedFlow }) {
   const t = useT();
-  const [input, setInput] = useState(first);
   const [samples, setSamples] = useState<Record<string, Sample>>({});
   const [error, setError] = useState<Failed>();
   const ends = steps.filter((s) => ["use", "flow", "wait", "delay"].includes(s.kind));

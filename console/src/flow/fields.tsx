@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
 import { parse, print } from "../api/json";
-import { wrongJson } from "../ui/addjob";
 import { useDraft } from "../ui/draft";
 import type { Edit, File } from "./edits";
+import { Expression } from "./expression";
 import type { Fields } from "./lists";
 
 export { list, oneOrList, type Fields } from "./lists";
@@ -60,6 +60,12 @@ export function Line({ id, own, edit, path, name, hint, number, list, required }
   return <Word name={name} now={shown(at(own, path))} give={give} number={number} placeholder={hint} list={list} required={required} />;
 }
 
+// Expr is a field of a step with an expression, or a text that has some.
+export function Expr({ id, own, edit, path, name, hint, kind = "expr", required }: Own & { path: string; name: string; hint?: string; kind?: "expr" | "value"; required?: boolean }) {
+  const give = (text: string) => (text === "" && required ? undefined : edit(change(id, path, text === "" ? undefined : text)));
+  return <Expression kind={kind} name={name} now={shown(at(own, path))} give={give} placeholder={hint} required={required} />;
+}
+
 // Choice is one of a few.
 export function Choice({ name, value, options, set }: { name: string; value: string; options: [string, string][]; set: (v: string) => void }) {
   return (
@@ -71,21 +77,13 @@ export function Choice({ name, value, options, set }: { name: string; value: str
   );
 }
 
-// Whole is a field that is shown as JSON, its numbers as they are written. Emptied, it goes.
+// Whole is a field that is shown as JSON, its numbers as they are written. Emptied, it
+// goes; what is no JSON stays as it is written until it is.
 export function Whole({ id, own, edit, path, name, hint }: Own & { path: string; name: string; hint?: string }) {
   const value = at(own, path);
   const before = value === undefined ? "" : print(value);
-  const wrongIn = (text: string) => (text.trim() === "" ? undefined : wrongJson(text));
-  // What is no JSON stays as it is written until it is.
-  const give = (text: string) => (wrongIn(text) ? Promise.resolve(false) : edit(change(id, path, text.trim() === "" ? undefined : parse(text))));
-  const { text, field } = useDraft(before, give);
-  const wrong = wrongIn(text);
-  return (
-    <label>{name}
-      <textarea class="code" rows={Math.min(10, Math.max(2, before.split("\n").length))} spellcheck={false} placeholder={hint} aria-invalid={!!wrong} {...field} />
-      {wrong && <span class="bad">{wrong}</span>}
-    </label>
-  );
+  const give = (text: string) => edit(change(id, path, text.trim() === "" ? undefined : parse(text)));
+  return <Expression kind="json" name={name} now={before} give={give} rows={Math.min(10, Math.max(2, before.split("\n").length))} placeholder={hint} />;
 }
 
 // Ticks choose steps; each is told alone, since others may be on their way.

@@ -1,6 +1,7 @@
 import type { FlowStep } from "../api/types";
 import { useT } from "../i18n";
-import { at, change, Choice, Line, list, oneOrList, Ticks, toggle, Whole, Word, type Fields, type Own } from "./fields";
+import { Expression } from "./expression";
+import { at, change, Choice, Expr, Line, list, oneOrList, Ticks, toggle, Whole, Word, type Fields, type Own } from "./fields";
 import { leads } from "./graph";
 
 // The forms of what a step can be, each made for its part of the file's schema.
@@ -30,8 +31,8 @@ export function BranchForm(f: Form) {
       <legend>{t("form.cases")}</legend>
       {cases.map((c, i) => (
         <div key={i} class="case">
-          <Word
-            name={c.when === undefined ? t("flow.else") : t("form.case.when", { n: i + 1 })} now={String(c.when ?? "")} placeholder={t("flow.else")}
+          <Expression
+            kind="expr" name={c.when === undefined ? t("flow.else") : t("form.case.when", { n: i + 1 })} now={String(c.when ?? "")} placeholder={t("flow.else")}
             give={(when) => put(i, (old) => (when ? { when, to: old.to } : { to: old.to }))}
           />
           <Ticks name={t("form.case.to")} all={others(f)} chosen={list(c.to)} disabled={later(f)} set={(id, on) => void put(i, (old) => ({ ...old, to: oneOrList(toggle(list(old.to), id, on)) ?? [] }))} />
@@ -79,7 +80,7 @@ export function DelayForm(f: Form) {
   return (
     <>
       <Choice name={t("palette.delay")} value={kind} options={[["for", t("form.delay.for")], ["until", t("form.delay.until")]]} set={(v) => void f.edit([{ path: `steps.${f.id}.delay`, value: v === "until" ? { until: "timestamp('2030-01-01T08:00:00Z')" } : "1m" }])} />
-      <Line {...f} path={path} name={kind === "until" ? t("form.delay.until") : t("form.delay.for")} hint={kind === "until" ? "input.at" : "10m"} required />
+      {kind === "until" ? <Expr {...f} path={path} name={t("form.delay.until")} hint="input.at" required /> : <Line {...f} path={path} name={t("form.delay.for")} hint="10m" required />}
     </>
   );
 }
@@ -112,7 +113,7 @@ export function WaitForm(f: Form) {
       ) : (
         <>
           <Word name={t("form.event")} now={type} required give={(v) => (v ? setEvent(v, undefined) : undefined)} />
-          <Word name={t("form.match")} now={match} placeholder="event.order == input.order" give={(v) => setEvent(undefined, v)} />
+          <Expression kind="expr" name={t("form.match")} now={match} placeholder="event.order == input.order" give={(v) => setEvent(undefined, v)} />
         </>
       )}
       <Line {...f} path="wait.timeout" name={t("form.wait.timeout")} hint="1d" required />
@@ -158,7 +159,7 @@ export function EachForm(f: Form) {
   return (
     <fieldset>
       <legend>{t("form.each")}</legend>
-      <Line {...f} path={short ? "for_each" : "for_each.in"} name={t("form.each.in")} hint="input.items" required />
+      <Expr {...f} path={short ? "for_each" : "for_each.in"} name={t("form.each.in")} hint="input.items" required />
       {!short && <Line {...f} path="for_each.max_in_flight" name={t("form.each.flight")} number hint="10" />}
       {!short && <Line {...f} path="for_each.max_failures" name={t("form.each.failures")} number hint="0" />}
       <button type="button" class="quiet small" onClick={() => void f.edit([{ path: `steps.${f.id}.for_each` }])}>{t("delete")}</button>

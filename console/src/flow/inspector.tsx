@@ -1,19 +1,22 @@
-import type { FlowStep } from "../api/types";
+import type { FlowStep, Handler } from "../api/types";
 import { useT } from "../i18n";
 import { BranchForm, DelayForm, EachForm, EmitForm, Failing, FlowForm, JoinForm, ParallelForm, UndoForm, WaitForm } from "./forms";
-import { at, change, Choice, Line, Ticks, Whole, Word, type Fields, type SetEdit } from "./fields";
+import { at, change, Choice, Expr, Line, Ticks, Whole, Word, type Fields, type SetEdit } from "./fields";
 import { leads } from "./graph";
+import type { Schema } from "./sample";
+import { SchemaForm } from "./schemaform";
 
 export type { Fields };
 
 // Inspector is the form of a step. What it sets is set in the file, at once when a field
 // is left; needs make the lines of the drawing, without a mouse.
-export function Inspector({ id, fields: own, steps, edit, need, rename, remove }: { id: string; fields: Fields; steps: FlowStep[]; edit: SetEdit; need: (step: string, on: boolean) => void; rename: (to: string) => Promise<boolean>; remove: () => void }) {
+export function Inspector({ id, fields: own, steps, handlers, edit, need, rename, remove }: { id: string; fields: Fields; steps: FlowStep[]; handlers: Handler[]; edit: SetEdit; need: (step: string, on: boolean) => void; rename: (to: string) => Promise<boolean>; remove: () => void }) {
   const t = useT();
   const step = steps.find((s) => s.id === id);
   const f = { id, own, edit, steps };
   const job = "use" in own;
   const works = job || "flow" in own; // it gets data, and may fail
+  const about = handlers.find((h) => h.name === own.use && h.queue === (own.queue ?? "default"));
   return (
     <div class="form">
       <h2>{id} <span class="dim">{step?.does}</span></h2>
@@ -28,8 +31,9 @@ export function Inspector({ id, fields: own, steps, edit, need, rename, remove }
       {"flow" in own && <FlowForm {...f} />}
       {"emit" in own && <EmitForm {...f} />}
       {"dead_letter" in own && <Line {...f} path="dead_letter" name={t("discard.reason")} required />}
-      {works && <Whole {...f} path="with" name={t("step.gets")} hint='"${input}"' />}
-      <Line {...f} path="when" name={t("flow.when")} hint="input.plan == 'pro'" />
+      {about?.title && <p class="dim"><b>{about.title}</b> {about.description}</p>}
+      {works && (about?.data ? <SchemaForm name={t("step.gets")} schema={about.data as Schema} filled={{ value: own.with, set: (path, v) => edit(change(id, path === "" ? "with" : "with." + path, v)) }} /> : <Whole {...f} path="with" name={t("step.gets")} hint='"${input}"' />)}
+      <Expr {...f} path="when" name={t("flow.when")} hint="input.plan == 'pro'" />
       <Ticks name={t("flow.needs")} all={steps.map((s) => s.id).filter((s) => s !== id)} chosen={step?.needs ?? []} disabled={(s) => leads(steps, id, s)} set={need} />
       {works && <EachForm {...f} />}
       {works && <Failing {...f} path="on_failure" name={t("flow.onfailure")} modes={["fail", "skip", "dead_letter"]} />}
@@ -49,7 +53,7 @@ function Policy(f: { id: string; own: Fields; edit: SetEdit; steps: FlowStep[] }
       <div class="pair"><Line {...f} path="retry.attempts" name={t("job.attempts.max")} number hint="5" /><Line {...f} path="timeout" name={t("job.timeout")} hint="30s" /></div>
       <Choice name={t("form.backoff")} value={kind} options={[["", "–"], ["fixed", t("form.backoff.fixed")], ["exponential", t("form.backoff.exponential")]]} set={(v) => void f.edit(change(f.id, "retry.backoff", v || undefined))} />
       <div class="triple"><Line {...f} path="retry.base" name={t("step.backoff")} hint="1s" /><Line {...f} path="retry.cap" name={t("form.cap")} hint="1m" /><Line {...f} path="retry.jitter" name={t("schedules.jitter")} number hint="0.2" /></div>
-      <div class="triple"><Line {...f} path="priority" name={t("job.priority")} number hint="5" /><Line {...f} path="group" name={t("job.group")} hint="${input.user}" /><Line {...f} path="limit_key" name={t("job.limitkey")} /></div>
+      <div class="triple"><Line {...f} path="priority" name={t("job.priority")} number hint="5" /><Expr {...f} kind="value" path="group" name={t("job.group")} hint="${input.user}" /><Line {...f} path="limit_key" name={t("job.limitkey")} /></div>
     </details>
   );
 }

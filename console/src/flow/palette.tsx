@@ -1,4 +1,4 @@
-import type { Worker } from "../api/types";
+import type { Handler, Worker } from "../api/types";
 import { useT, type Key } from "../i18n";
 import type { Fields } from "./fields";
 
@@ -15,26 +15,36 @@ const controls: { base: string; name: Key; fields: Fields }[] = [
   { base: "dead", name: "palette.dead", fields: { dead_letter: "it cannot go on" } },
 ];
 
+// offered are the queues with their handlers: those that are worked here, and those that
+// are registered, which are worked elsewhere.
+function offered(workers: Worker[], handlers: Handler[]): { queue: string; handlers: string[] }[] {
+  const all = new Map<string, Set<string>>();
+  for (const w of workers) if (!w.batch && w.queue !== "forebay" && !w.queue.startsWith("flow")) all.set(w.queue, new Set(w.handlers));
+  for (const h of handlers) if (h.registered) all.set(h.queue, new Set([...(all.get(h.queue) ?? []), h.name]));
+  return [...all].map(([queue, names]) => ({ queue, handlers: [...names] }));
+}
+
 // Palette offers what steps can be made of: by click, by key, or dragged onto the drawing.
-export function Palette({ workers, flows, after, add }: { workers: Worker[]; flows: string[]; after: string; add: (fields: Fields, base: string) => void }) {
+export function Palette({ workers, handlers, flows, after, add }: { workers: Worker[]; handlers: Handler[]; flows: string[]; after: string; add: (fields: Fields, base: string) => void }) {
   const t = useT();
-  const offer = (key: string, label: string, fields: Fields, base: string) => (
+  const offer = (key: string, label: string, fields: Fields, base: string, about?: Handler) => (
     <button
-      key={key} type="button" draggable title={label}
+      key={key} type="button" draggable title={[about?.title, about?.description].filter(Boolean).join(": ") || label}
       onDragStart={(e) => e.dataTransfer?.setData("text/plain", JSON.stringify({ fields, base }))}
       onClick={() => add(fields, base)}
     >
-      {label}
+      {label}{about?.title && <small class="dim">{about.title}</small>}
     </button>
   );
-  const own = workers.filter((w) => !w.batch && w.queue !== "forebay" && !w.queue.startsWith("flow"));
+  const own = offered(workers, handlers);
+  const about = (queue: string, name: string) => handlers.find((h) => h.queue === queue && h.name === name);
   return (
     <div class="palette" role="group" aria-label={t("palette")}>
       <p class="dim">{after ? t("palette.after", { step: after }) : t("palette.lead")}</p>
       {own.map((w) => (
         <div key={w.queue} class="palette">
           <h3>{w.queue}</h3>
-          {w.handlers.filter((h) => h !== "*").map((h) => offer(w.queue + h, h, w.queue === "flow" ? { use: h } : { use: h, queue: w.queue }, h))}
+          {w.handlers.filter((h) => h !== "*").map((h) => offer(w.queue + h, h, w.queue === "default" ? { use: h } : { use: h, queue: w.queue }, h, about(w.queue, h)))}
         </div>
       ))}
       <h3>{t("palette.control")}</h3>

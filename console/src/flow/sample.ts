@@ -1,5 +1,11 @@
-interface Schema {
-  type?: string;
+export interface Schema {
+  type?: string | string[];
+  title?: string;
+  description?: string;
+  required?: string[];
+  oneOf?: Schema[];
+  anyOf?: Schema[];
+  $ref?: string;
   properties?: Record<string, Schema>;
   items?: Schema;
   format?: string;
@@ -12,7 +18,7 @@ export function sampleOf(schema: unknown): string {
   const make = (s: Schema): unknown => {
     if (s.default !== undefined) return s.default;
     if (s.enum) return s.enum[0];
-    switch (s.type) {
+    switch (Array.isArray(s.type) ? s.type[0] : s.type) {
       case "object": return Object.fromEntries(Object.entries(s.properties ?? {}).map(([k, v]) => [k, make(v)]));
       case "array": return s.items ? [make(s.items)] : [];
       case "integer": case "number": return 1;

@@ -338,6 +338,14 @@ const en = {
   "dry.cut": "It would send more; what is shown was cut short.",
   "dry.sent": "What would be sent: {n}",
   "dry.skipped": "Left out:",
+  "schema.as": "Shown as",
+  "schema.fields": "Fields",
+  "schema.fill": "Fill in the fields",
+  "schema.others": "Also there, see JSON: {names}",
+  "schema.default": "as it is: {value}",
+  "schema.remove": "Take out {n} of {name}",
+  "schema.add": "Add to {name}",
+  "expr.offers": "What an expression may use here",
   "nav.audit": "Audit",
 };
 

@@ -1,12 +1,14 @@
 import { useEffect, useState } from "react";
 import { call, Failed } from "../api/client";
+import { parse, print } from "../api/json";
 import { useResource } from "../api/resource";
 import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from "../api/types";
 import { Export, Import } from "../flow/cross";
 import { Designer } from "../flow/designer";
 import { Graph } from "../flow/graph";
 import { RunState } from "../flow/runstate";
-import { sampleOf } from "../flow/sample";
+import { sampleOf, type Schema } from "../flow/sample";
+import { SchemaForm, within } from "../flow/schemaform";
 import { useT } from "../i18n";
 import { useMay } from "../roles";
 import { go, href, usePlace, useQuery } from "../router";
@@ -198,7 +200,7 @@ function Start({ f, close }: { f: Flow; close: () => void }) {
           }
         }}
       >
-        <label>{t("flow.input")}<textarea class="code" rows={9} spellcheck={false} value={input} aria-invalid={!!wrong} autoFocus onInput={(e) => setInput(e.currentTarget.value)} /></label>
+        {f.input !== undefined && !wrong ? <SchemaForm name={t("flow.input")} schema={f.input as Schema} filled={{ plain: true, value: parse(input), set: (path, v) => { setInput(print(path === "" ? v : within(parse(input), path.split("."), v))); return Promise.resolve(true); } }} /> : <label>{t("flow.input")}<textarea class="code" rows={9} spellcheck={false} value={input} aria-invalid={!!wrong} autoFocus onInput={(e) => setInput(e.currentTarget.value)} /></label>}
         {wrong && <p class="bad" role="status">{wrong}</p>}
         <Trouble error={error} />
         <div class="acts"><button type="submit" class="main" disabled={!!wrong}>{t("flow.start")}</button></div>

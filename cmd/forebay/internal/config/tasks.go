@@ -39,7 +39,8 @@ type History struct {
 
 // Flows settings: where files of flows lie.
 type Flows struct {
-	Dir string
+	Dir      string
+	FourEyes bool
 }
 
 // Storage settings: where the results of jobs lie.
@@ -90,6 +91,8 @@ func (s *Settings) taskTable() []*setting {
 		{key: "history.maxBytes", value: size(&h.MaxBytes, 1*gib, 1*mib, 100_000*gib),
 			doc: "The most bytes of messages to keep after they were settled, of all queues together; the oldest leave first. How long: queues.<name>.historyAge."},
 
+		{key: "flows.fourEyes", value: flag(&s.Flows.FourEyes, false),
+			doc: "A version of a flow runs only when somebody other than its author has approved it (forebay flow release, the console). The latest is then the latest of these."},
 		{key: "flows.dir", value: text(&s.Flows.Dir, "", 1024),
 			doc: "A folder with files of flows (*.yaml, *.yml, *.json). At the start each becomes the next version of its flow, unless the latest says the same. Empty: none."},
 

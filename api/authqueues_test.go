@@ -43,7 +43,7 @@ func everyRoute(receipt, action string, seq, bad int64) []asked {
 	other := `{"queue":"secretq","name":"secretkind","data":{"a":"secret"}}`
 	return []asked{
 		{"list-queues", "/api/queues", "", empty}, {"get-queue", "/api/queues/secretq", "", refused},
-		{"get-limits", "/api/queues/secretq/limits", "", refused}, {"peek-queue", "/api/queues/secretq/messages", "", refused},
+		{"get-limits", "/api/queues/secretq/limits", "", refused}, {"peek-queue", "/api/queues/secretq/messages", "", refused}, {"queue-durations", "/api/queues/secretq/durations", "", refused},
 		{"scaling", "/api/scaling", "", empty}, {"scaling-of-queue", "/api/scaling/secretq", "", refused},
 		{"list-workers", "/api/workers", "", empty}, {"health", "/api/health", "", open}, {"overview", "/api/overview", "", open},
 		{"list-alerts", "/api/alerts", "", empty},

@@ -35,6 +35,7 @@ var rights = map[string]right{
 	"PUT /api/queues/{name}/limits":      ofQueue("name"),
 	"PUT /api/queues/{name}/concurrency": ofQueue("name"),
 	"GET /api/queues/{name}/messages":    ofQueue("name"),
+	"GET /api/queues/{name}/durations":   ofQueue("name"),
 	"POST /api/queues/{name}/lease":      ofQueue("name"),
 	"GET /api/scaling":                   within,
 	"GET /api/scaling/{queue}":           ofQueue("queue"),

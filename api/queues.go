@@ -9,6 +9,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/monitor"
 )
 
 // Queue is a queue as it is shown.
@@ -97,6 +98,13 @@ func (a *API) queueRoutes(h huma.API) {
 			return reply(a.changeLimits(ctx, in.Name, func(l *engine.QueueLimits) { *l = in.Body.engine() }))
 		})
 	a.peekRoute(h)
+	huma.Register(h, operation(http.MethodGet, "/api/queues/{name}/durations", "queue-durations", "Tell how long handlers of a queue took on this server, by minute of the last hour"),
+		func(_ context.Context, in *queuePath) (*answer[monitor.Durations], error) {
+			if a.cfg.Monitor == nil {
+				return reply(monitor.Durations{}, forebay.Errorf(forebay.CodeUnsupported, "", "this server measures nothing"))
+			}
+			return reply(a.cfg.Monitor.Durations(in.Name), nil)
+		})
 	huma.Register(h, operation(http.MethodPost, "/api/queues/{name}/purge", "purge-queue", "Drop all messages of a queue that are not active"),
 		func(ctx context.Context, in *struct {
 			Name string `path:"name" maxLength:"80"`

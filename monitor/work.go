@@ -45,6 +45,7 @@ type work struct {
 type queueWork struct {
 	mean      mean
 	failed    span         // of the attempts that ended, those that did not end well
+	durations minutes
 	batched   atomic.Bool  // its messages are handled many at once
 	unhandled atomic.Int64 // when a message last met no handler, in Unix nanoseconds; 0: never
 }
@@ -118,6 +119,7 @@ func (m *Monitor) settled(o worker.Outcome) {
 	if o.Started {
 		w.wait.of(queue).Observe(o.Wait.Seconds())
 		w.run.of(queue).Observe(o.Run.Seconds())
+		q.durations.add(now, o.Run)
 		if o.Batch > 1 {
 			q.batched.Store(true)
 		}

@@ -14,7 +14,7 @@ before(async () => {
   await seed(server);
   const [dead, running, done, bad] = await Promise.all([server.get("/api/dead?limit=1"), server.get("/api/jobs?q=queue:media&limit=1"), server.get("/api/jobs?q=state:completed&limit=1"), server.get("/api/bad?limit=1")]);
   screens = {
-    overview: "/", jobs: "/jobs", job: "/jobs/" + running.items[0].jobId, "job-done": "/jobs/" + done.items[0].jobId, queues: "/queues", queue: "/queues/exports",
+    overview: "/", jobs: "/jobs", job: "/jobs/" + running.items[0].jobId, "job-done": "/jobs/" + done.items[0].jobId, queues: "/queues", queue: "/queues/mail",
     dead: "/dead", "dead-letters": "/dead?tab=all", "dead-letter": "/dead/" + dead.items[0].seq, alerts: "/alerts", history: "/history?from=-1h", audit: "/audit", schedules: "/schedules", schedule: "/schedules/nightly", workers: "/workers",
     events: "/events", bad: "/bad", "bad-row": "/bad/" + bad.items[0].seq, keys: "/keys",
   };
@@ -102,6 +102,14 @@ test("a job that runs is shown live, and is cancelled", async () => {
   await tab.getByRole("button", { name: "Cancel job" }).click();
   await tab.locator("h1 .state.cancelled").waitFor({ timeout: 20_000 });
   await tab.locator(".lane .run.cancelled").waitFor();
+  // A slider goes through its life: before it began it waited, later its progress is as it was then.
+  const slider = tab.getByRole("slider", { name: "A moment of its life" });
+  await slider.focus();
+  await slider.press("Home");
+  await tab.locator(".life output").getByText(/Waiting/).waitFor();
+  for (let n = 0; n < 4; n++) await slider.press("PageUp");
+  await tab.locator(".life output").getByText(/Attempt 1 · step \d+ of 300/).waitFor();
+  assert.equal(await tab.locator(".lane .at").count(), await tab.locator(".lane").count());
   assert.equal((await server.get("/api/jobs/" + jobId)).state, "cancelled");
   await page.context().close();
 });
@@ -252,6 +260,11 @@ test("a queue is paused, limited and resumed", async () => {
     const { concurrency } = await server.get("/api/queues/mail");
     return concurrency.auto && concurrency.max === 20;
   });
+  // How long its handlers took is drawn: what the seed has sent there was handled.
+  const heat = page.getByRole("img", { name: /handled; half of them ≤/ });
+  await heat.waitFor();
+  assert.ok(Number((await heat.getAttribute("aria-label")).match(/^(\d+) handled/)[1]) >= 14);
+  assert.ok((await heat.locator("rect").count()) > 0);
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });

@@ -1,9 +1,9 @@
-import { useEffect, useMemo, useRef, useState } from "react";
+import { useEffect, useState } from "react";
 import { call, numberOf } from "../api/client";
 import { useFeed, type FeedState } from "../api/feed";
 import { print } from "../api/json";
 import { useResource } from "../api/resource";
-import type { EventList, Job, JobEvent, JobProgress, LogLine, LogList } from "../api/types";
+import type { Job, JobProgress, LogLine, LogList } from "../api/types";
 import { useT } from "../i18n";
 import { clock, span } from "../i18n/format";
 import { useMay } from "../roles";
@@ -12,9 +12,8 @@ import { AddJob } from "../ui/addjob";
 import { Ago, Bar, Empty, Head, Loading, Moment, Pairs, State, Trouble } from "../ui/bits";
 import { act, actionKeys, type Action } from "../ui/bulk";
 import { Json } from "../ui/json";
-import { useClock } from "../ui/live";
 import { complain, say } from "../ui/toast";
-import { life, type Part } from "../ui/waterfall";
+import { Life } from "./life";
 
 const final = ["completed", "dead", "cancelled", "expired"];
 
@@ -155,75 +154,6 @@ function Facts({ j }: { j: Job }) {
         { name: t("job.children"), value: <a href={href(["jobs"], { q: "parent:" + j.jobId })}>{t("show")}</a> },
       ]}
     />
-  );
-}
-
-// Life draws what the job did, and lists what happened to it.
-function Life({ id, turn, over }: { id: string; turn: number; over: boolean }) {
-  const t = useT();
-  const r = useResource<EventList>(`/api/jobs/${encodeURIComponent(id)}/history`, { limit: 1000 });
-  const first = useRef(true);
-  useEffect(() => {
-    if (first.current) { first.current = false; return; }
-    const timer = setTimeout(r.reload, 200); // what happens in a burst is read once
-    return () => clearTimeout(timer);
-  }, [turn]);
-  const now = useClock(over ? 60_000 : 500);
-  const events = r.data?.items ?? [];
-  const parts = useMemo(() => life(events, now), [events, now]);
-  return (
-    <section>
-      <h2>{t("job.life")}</h2>
-      <Trouble error={r.error} />
-      {r.data && events.length === 0 && <p class="card dim">{t("job.nohistory")}</p>}
-      {parts.length > 0 && <Waterfall parts={parts} />}
-      {events.length > 0 && (
-        <details>
-          <summary>{t("job.events", { n: events.length })}</summary>
-          <Events events={events} />
-        </details>
-      )}
-    </section>
-  );
-}
-
-function Waterfall({ parts }: { parts: Part[] }) {
-  const t = useT();
-  const from = parts[0].from;
-  const whole = Math.max(1, parts.at(-1)!.to - from);
-  const percent = (ms: number) => ((ms / whole) * 100).toFixed(3) + "%";
-  return (
-    <ol class="waterfall card">
-      {parts.map((p, i) => (
-        <li key={i}>
-          <span class="label">{p.kind === "run" ? t("life.run", { n: p.attempt ?? 1 }) : t(`life.${p.kind}`)}</span>
-          <span class="lane"><i class={p.kind + " " + (p.end ?? "") + (p.open ? " open" : "")} style={{ left: percent(p.from - from), width: percent(p.to - p.from) }} /></span>
-          <span class="r num">{span(t.lang, (p.to - p.from) / 1000)}</span>
-          {p.message && <span class="message bad">{p.message}</span>}
-        </li>
-      ))}
-    </ol>
-  );
-}
-
-function Events({ events }: { events: JobEvent[] }) {
-  const t = useT();
-  return (
-    <div class="scroll">
-      <table>
-        <thead><tr><th>{t("time")}</th><th>{t("event")}</th><th class="r">{t("job.attempt")}</th><th>{t("event.text")}</th></tr></thead>
-        <tbody>
-          {[...events].reverse().map((e) => (
-            <tr key={e.id}>
-              <td class="num">{clock(t.lang, Date.parse(e.at))}</td>
-              <td>{e.type}</td>
-              <td class="r num">{e.attempt ? numberOf(e.attempt) : ""}</td>
-              <td class="what">{e.cause ? `${e.cause.code}: ${e.cause.message}` : (e.text ?? e.progress?.message ?? e.progress?.stage ?? "")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
   );
 }
 

@@ -30,6 +30,14 @@ function withState(q: string, state: string): string {
   return (state ? ["state:" + state, ...rest] : rest).join(" ");
 }
 
+const sinces = ["15m", "1h", "24h", "7d"];
+
+// withSince puts a time into a filter, or takes it out.
+function withSince(q: string, since: string): string {
+  const rest = q.split(/\s+/).filter((term) => term && !/^(since|until):/.test(term));
+  return (since ? [...rest, "since:" + since] : rest).join(" ");
+}
+
 function All() {
   const t = useT();
   const may = useMay();
@@ -54,6 +62,7 @@ function All() {
     [rows, workers.data],
   );
   const now = q.match(/(?:^|\s)state:(\w+)/)?.[1] ?? "";
+  const since = q.match(/(?:^|\s)since:(\w+)/)?.[1] ?? "";
   const anew = () => { setChosen(new Set()); page.reload(); };
   return (
     <>
@@ -66,6 +75,8 @@ function All() {
         {["", ...quick].map((s) => (
           <button key={s} type="button" class="chip" aria-pressed={now === s} onClick={() => search(withState(q, s))}>{s ? state(s) : t("all")}</button>
         ))}
+        <span class="gap" />
+        {sinces.map((s) => <button key={s} type="button" class="chip" aria-pressed={since === s} title={t("jobs.since")} onClick={() => search(withSince(q, since === s ? "" : s))}>{s}</button>)}
         {fresh > 0 && <button type="button" class="pill" onClick={show}>{t("jobs.new", { n: fresh })}</button>}
       </div>
       {may.operate && rows.length > 0 && (

@@ -11,6 +11,7 @@ import { Ago, Dialog, Empty, FigureRow, Head, Loading, Pairs, Trouble, type Figu
 import { now, refresh } from "../ui/live";
 import { drain, QueueTable } from "../ui/queuetable";
 import { ConcurrencyForm } from "./concurrency";
+import { Heat } from "./heat";
 import { complain, say } from "../ui/toast";
 
 export default function Page({ rest }: { rest: string[] }) {
@@ -73,6 +74,7 @@ function One({ name }: { name: string }) {
           <Peek name={name} />
         </section>
       </div>
+      {shown.concurrency && <section><h2>{t("heat")}</h2><Heat name={name} /></section>}
       {purging && <PurgeDialog name={name} q={shown} close={() => setPurging(false)} />}
     </>
   );

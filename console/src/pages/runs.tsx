@@ -31,7 +31,7 @@ function Run({ id }: { id: string }) {
   // Between two looks at the whole run, what its jobs tell is put into it.
   const step = (e: JobEvent & { step: string; undo?: boolean }) =>
     setLive((r) => r && !e.undo ? { ...r, steps: r.steps.map((s) => (s.id === e.step ? tell(s, e) : s)) } : r);
-  const feed = useFeed(first.data ? path + "/stream" : null, {}, { snapshot: setLive, run: setLive, done: setLive, step });
+  const feed = useFeed(first.data ? path + "/stream" : null, {}, { snapshot: setLive, run: setLive, done: setLive, step, joined: () => void call<FlowRun>(path).then(setLive, complain) });
   const run = live ?? first.data;
   const flow = useResource<Flow>(run ? "/api/flows/" + encodeURIComponent(run.flow) : null, { version: run?.version });
   if (!run) return first.error ? (first.error.code === "not_found" ? <Empty title={t("run.none")}><a href={href(["flows"])}>{t("nav.flows")}</a></Empty> : <Trouble error={first.error} />) : <Loading />;

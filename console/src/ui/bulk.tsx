@@ -105,7 +105,7 @@ function Progress({ id, done, close }: { id: string; done: () => void; close: ()
   const t = useT();
   const [job, setJob] = useState<Job>();
   const over = job && ["completed", "dead", "cancelled", "expired"].includes(job.state);
-  useFeed(`/api/jobs/${id}/stream`, {}, { snapshot: setJob, state: setJob, progress: setJob, done: (j: Job) => { setJob(j); done(); } });
+  useFeed(`/api/jobs/${id}/stream`, {}, { snapshot: setJob, state: setJob, progress: setJob, done: (j: Job) => { setJob(j); done(); }, joined: () => void call<Job>(`/api/jobs/${id}`).then(setJob, complain) });
   const result = job?.result as { matched?: number; done?: number; failed?: number } | undefined;
   return (
     <>

@@ -44,7 +44,7 @@ type work struct {
 // queueWork is what is remembered of one queue beyond its series.
 type queueWork struct {
 	mean      mean
-	failed    span         // of the attempts that ended, those that did not end well
+	failed    span // of the attempts that ended, those that did not end well
 	durations minutes
 	batched   atomic.Bool  // its messages are handled many at once
 	unhandled atomic.Int64 // when a message last met no handler, in Unix nanoseconds; 0: never

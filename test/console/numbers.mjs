@@ -125,6 +125,37 @@ async function updates(s, chrome) {
   await page.context().close();
 }
 
+// scroll goes through a list of 10,000 rows, and counts frames and the rows that are drawn.
+async function scroll(s, chrome) {
+  for (let n = 0; n < 10; n++) await s.post("/api/jobs/bulk", { items: Array.from({ length: 1000 }, (_, i) => ({ queue: "long", name: "row" + (n * 1000 + i), data: {} })) });
+  const page = await open(chrome);
+  await page.goto(s.url + "/jobs?q=queue:long");
+  const table = page.locator("table.jobs");
+  await table.locator("tbody tr").first().waitFor();
+  await eventually("all are loaded", async () => {
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+    return (await table.getAttribute("aria-rowcount")) === "10001";
+  }, 120);
+  await page.evaluate(() => scrollTo(0, 0));
+  const { frames, most, blank, seconds } = await page.evaluate(() => new Promise((done) => {
+    let [frames, most, blank] = [0, 0, 0];
+    const began = performance.now();
+    const frame = (now) => {
+      const ms = now - began;
+      if (ms > 5000) return done({ frames, most, blank, seconds: ms / 1000 });
+      frames++;
+      scrollBy(0, 80); // about 5,000 px a second
+      most = Math.max(most, document.querySelectorAll("table.jobs tbody tr[aria-rowindex]").length);
+      const middle = document.elementFromPoint(innerWidth / 2, innerHeight / 2);
+      if (middle?.closest("tr.gap")) blank++;
+      requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  }));
+  tell("10,000 rows scrolled, frames", `${(frames / seconds).toFixed(0)}/s, ${blank} of ${frames} blank, at most ${most} rows drawn`, "≥ 50/s, none blank");
+  await page.context().close();
+}
+
 const memory = async (s) => Number((await readFile(`/proc/${s.process.pid}/status`, "utf8")).match(/VmRSS:\s+(\d+)/)[1]);
 
 function stream(s, where) {
@@ -205,7 +236,7 @@ const s = await Server.start();
 const chrome = await browser();
 try {
   // In this order; the last ends the server.
-  for (const measure of [sizes, designer, pixel, updates, restart, clients, search, shutdown]) {
+  for (const measure of [sizes, designer, pixel, updates, scroll, restart, clients, search, shutdown]) {
     if (!flags.only || flags.only.split(",").includes(measure.name)) await measure(s, chrome);
   }
   console.log("\n| figure | measured | wanted |\n|---|---|---|\n" + rows.map((r) => `| ${r.join(" | ")} |`).join("\n"));

@@ -33,11 +33,11 @@ type adoption struct {
 	log   *slog.Logger
 }
 
-// adoptions are what this server must move. With a shared queue: the events of the time
-// without one. Without: what the outbox of the time with one has not forwarded.
+// adoptions are what this server must move: without a shared queue what the outbox of the
+// time with one has not forwarded. With one, the outbox forwards the events of the time without.
 func (s *server) adoptions() []adoption {
 	if s.shared != nil {
-		return []adoption{{s.local, event.Queue, s.shared.outbox, s.log}}
+		return nil
 	}
 	return []adoption{{s.local, outboxPrefix + event.Queue, s.local, s.log}}
 }

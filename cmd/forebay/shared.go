@@ -67,7 +67,9 @@ func (s *server) openShared(own engine.Engine) (engine.Engine, error) {
 	if err != nil {
 		return nil, errors.Join(err, remote.Close())
 	}
-	s.shared.outbox, err = outbox.New(over, s.local, outbox.Config{Prefix: outboxPrefix, Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox")})
+	s.shared.outbox, err = outbox.New(over, s.local, outbox.Config{
+		Prefix: outboxPrefix, Own: []string{event.Queue}, Budget: s.settings.SQS.OutboxMax, Logger: s.log.With("part", "outbox"),
+	})
 	if err != nil {
 		return nil, errors.Join(err, remote.Close())
 	}

@@ -3,6 +3,7 @@ package outbox
 import (
 	"context"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -212,7 +213,7 @@ func (e *Engine) pass(ctx context.Context, q *queue, ds []forebay.Delivery) erro
 
 // replayed tells whether a message was a dead letter here.
 func (e *Engine) replayed(d *forebay.Delivery) bool {
-	return strings.HasPrefix(d.Queue, deadMark+e.cfg.Prefix)
+	return slices.Contains(e.cfg.Own, d.Queue) || strings.HasPrefix(d.Queue, deadMark+e.cfg.Prefix)
 }
 
 // Ending in numbers.

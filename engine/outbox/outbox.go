@@ -27,6 +27,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -41,6 +42,10 @@ type Config struct {
 	// those with dead letters has dead- before it.
 	// Empty: "outbox-".
 	Prefix string
+
+	// Own are queues that the local engine keeps nothing else of: their dead letters are
+	// there by the same name. Whatever waits there is forwarded as a replay is.
+	Own []string
 
 	// Budget is the most bytes of messages that wait locally. 0: 4 GiB.
 	Budget int64
@@ -127,6 +132,9 @@ const deadMark = "dead-"
 // cut, and told from others by a hash.
 func (e *Engine) localName(queue string, dead bool) (name string, cut bool) {
 	name = e.cfg.Prefix + queue
+	if dead && slices.Contains(e.cfg.Own, queue) {
+		return queue, false
+	}
 	if dead {
 		name = deadMark + e.cfg.Prefix + queue
 	}
@@ -154,6 +162,9 @@ func (e *Engine) remoteName(m *forebay.Message) string {
 // ours tells whether a local queue is of this outbox, and for which remote queue, as
 // far as its name was not cut.
 func (e *Engine) ours(local string) (name string, yes bool) {
+	if slices.Contains(e.cfg.Own, local) {
+		return local, true
+	}
 	return strings.CutPrefix(strings.TrimPrefix(local, deadMark), e.cfg.Prefix)
 }
 

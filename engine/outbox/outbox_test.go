@@ -132,9 +132,18 @@ func TestRestart(t *testing.T) {
 	})
 }
 
+// A dead letter is told by the name of its queue, replayed, and dies again; where the local
+// engine keeps nothing else of the queue, by that name in the local engine too.
 func TestDead(t *testing.T) {
+	for name, cfg := range map[string]outbox.Config{"dead-outbox-q": {}, "q": {Own: []string{"q"}}} {
+		t.Run(name, func(t *testing.T) { deadLetters(t, cfg, name) })
+	}
+}
+
+func deadLetters(t *testing.T, cfg outbox.Config, local string) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStand(t, enginetest.NewModel(), outbox.Config{})
+		model := enginetest.NewModel()
+		s := newStand(t, model, cfg)
 		kill := func(cause string) {
 			t.Helper()
 			ds, err := s.box.Receive(t.Context(), engine.Receive{Queue: "q", Max: 1})
@@ -156,6 +165,9 @@ func TestDead(t *testing.T) {
 			if err != nil || len(dead) != 1 || dead[0].Message.ID != "a" || dead[0].Message.Queue != "q" || dead[0].Cause.Code != cause ||
 				string(dead[0].Message.Payload) != "payload of a" {
 				t.Fatalf("dead letters are %+v, %v", dead, err)
+			}
+			if own, err := model.Dead(t.Context(), engine.DeadQuery{Queue: local}); err != nil || len(own) != 1 {
+				t.Fatalf("of the local engine's %s there are %+v, %v", local, own, err)
 			}
 			if none, err := s.box.Dead(t.Context(), engine.DeadQuery{Queue: "other"}); err != nil || len(none) != 0 {
 				t.Fatalf("dead letters of another queue are %+v, %v", none, err)

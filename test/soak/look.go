@@ -91,11 +91,7 @@ type item struct {
 }
 
 func (s *stand) deadEvents(ctx context.Context, round string) (map[string]int, error) {
-	queue := "events"
-	if s.engine == "sqs" { // its queue on SQS has no redrive policy, so the outbox keeps them
-		queue = "dead-outbox-events"
-	}
-	return s.listed(ctx, "/api/dead?queue="+queue+"&", round, func(i item) string { return i.Message.ID })
+	return s.listed(ctx, "/api/dead?queue=events&", round, func(i item) string { return i.Message.ID })
 }
 
 func (s *stand) badRows(ctx context.Context, round string) (map[string]int, error) {

@@ -124,7 +124,8 @@ func (n *node) kill() {
 func (n *node) terminate(within time.Duration) error {
 	cmd, exited := n.process()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		return err
+		<-exited
+		return fmt.Errorf("it had ended by itself (%s): %w: %s", cmd.ProcessState, err, tail(n.log))
 	}
 	select {
 	case <-exited:

@@ -62,6 +62,7 @@ func (c *doctorCmd) Run(ctx context.Context, p *program) error {
 	}
 	all = append(all, d.shared(ctx)...)
 	all = append(all, d.redis(ctx)...)
+	all = append(all, d.postgres(ctx)...)
 	all = append(all, d.encryption(ctx)...)
 	failed := 0
 	err = p.print(all, func(w io.Writer) {

@@ -28,7 +28,7 @@ const (
 // openFlows opens what runs flows.
 func (s *server) openFlows() (err error) {
 	s.flows, err = runner.New(s.broker, runner.Config{
-		Alone: s.settings.Redis.Address() == "", // else other servers may work on the same jobs
+		Alone: !s.settings.JobsAway(), // else other servers may work on the same jobs
 		Emit:  eventOfFlow,
 
 		FourEyes: s.settings.Flows.FourEyes,

@@ -35,7 +35,7 @@ type commands struct {
 	Rebuild rebuildCmd `cmd:"" group:"server" help:"Make the ledger of finished jobs anew from the history."`
 	Backup  backupCmd  `cmd:"" group:"server" help:"Copy the data folder while a server works in it."`
 	Restore restoreCmd `cmd:"" group:"server" help:"Make a data folder of such a copy."`
-	Move    moveCmd    `cmd:"" group:"server" help:"Bring jobs from the data folder to Redis."`
+	Move    moveCmd    `cmd:"" group:"server" help:"Bring jobs from the data folder to Redis or PostgreSQL."`
 	Version versionCmd `cmd:"" group:"server" help:"Print the version."`
 
 	Send       sendCmd       `cmd:"" group:"look" help:"Send a file of events."`

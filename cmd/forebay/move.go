@@ -14,6 +14,7 @@ import (
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/cmd/forebay/internal/move"
+	"github.com/forebayhq/forebay/engine/postgres"
 	"github.com/forebayhq/forebay/engine/redis"
 	"github.com/forebayhq/forebay/engine/sealed"
 	"github.com/forebayhq/forebay/engine/sqlite"
@@ -23,21 +24,22 @@ import (
 type moveCmd struct {
 	settingsFlags `embed:""`
 	From          string `required:"" placeholder:"ENGINE" help:"Where jobs are: sqlite."`
-	To            string `required:"" placeholder:"ENGINE" help:"Where they go: redis (setting redis.url)."`
+	To            string `required:"" placeholder:"ENGINE" help:"Where they go: redis (setting redis.url), or postgres (setting postgres.url)."`
 	DryRun        bool   `help:"Only count what would be moved."`
 }
 
 func (moveCmd) Help() string {
-	return `Jobs, dead letters, schedules, inboxes, flows and the limits of queues go from the data folder to Redis.
+	return `Jobs, dead letters, schedules, inboxes, flows and the limits of queues go from the data folder to Redis or PostgreSQL.
 No server may run on either. Each job is compared with what it was before anything changes in the data folder;
 then what waits there is cancelled, so that nothing runs twice. Cut off, it is done again and goes on.
 
 Events, the history, and queues of SQS clients stay where they are. Jobs that wait have all their attempts again.
-Take a copy first (forebay backup), then start the servers with redis.url.
+Take a copy first (forebay backup), then start the servers with redis.url or postgres.url.
 
 Examples:
   REDIS_URL=redis://10.0.0.5:6379 forebay move --from sqlite --to redis --data /var/lib/forebay --dry-run
-  REDIS_URL=redis://10.0.0.5:6379 forebay move --from sqlite --to redis --data /var/lib/forebay`
+  REDIS_URL=redis://10.0.0.5:6379 forebay move --from sqlite --to redis --data /var/lib/forebay
+  FOREBAY_POSTGRES_URL=postgres://db/app forebay move --from sqlite --to postgres --data /var/lib/forebay`
 }
 
 func (c *moveCmd) Run(ctx context.Context, p *program) error {
@@ -45,11 +47,13 @@ func (c *moveCmd) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	if c.From != "sqlite" || c.To != "redis" {
-		return usage(fmt.Errorf("--from %s --to %s is not possible; allowed: --from sqlite --to redis", c.From, c.To))
-	}
-	if settings.Redis.Address() == "" {
+	switch {
+	case c.From != "sqlite" || c.To != "redis" && c.To != "postgres":
+		return usage(fmt.Errorf("--from %s --to %s is not possible; allowed: --from sqlite --to redis, --from sqlite --to postgres", c.From, c.To))
+	case c.To == "redis" && settings.Redis.Address() == "":
 		return usage(errors.New("where Redis is, is not said: REDIS_URL, or redis.url in the settings"))
+	case c.To == "postgres" && settings.Postgres.URL == "":
+		return usage(errors.New("where PostgreSQL is, is not said: FOREBAY_POSTGRES_URL, or postgres.url in the settings"))
 	}
 	if _, err := os.Stat(filepath.Join(settings.Data.Dir, queueFile)); err != nil {
 		return usage(fmt.Errorf("%w; name the data folder of a server with --data", err))
@@ -69,9 +73,9 @@ func (c *moveCmd) move(ctx context.Context, p *program, settings *config.Setting
 	if err := noAdvances(ctx, from); err != nil {
 		return done, err
 	}
-	to, err := redis.Open(ctx, redisConfig(settings))
+	to, name, err := c.target(ctx, settings)
 	if err != nil {
-		return done, redisError(&settings.Redis, err)
+		return done, err
 	}
 	defer func() { err = errors.Join(err, to.Close()) }()
 	log := newLogger(p.err, settings.Log, false)
@@ -83,7 +87,7 @@ func (c *moveCmd) move(ctx context.Context, p *program, settings *config.Setting
 		return done, err
 	}
 	return move.Move(ctx, move.Config{
-		From: movable{storeOf(from, opened), from}, To: storeOf(to, taken), Name: redisName(&settings.Redis), DryRun: c.DryRun, Told: p.progress(),
+		From: movable{storeOf(from, opened), from}, To: storeOf(to, taken), Name: name, DryRun: c.DryRun, Told: p.progress(),
 		Stays: func(queue string) bool {
 			return queue == event.Queue || strings.HasPrefix(queue, outboxPrefix)
 		},
@@ -91,6 +95,22 @@ func (c *moveCmd) move(ctx context.Context, p *program, settings *config.Setting
 			return collection == sealed.Collection || collection == "sqs" || strings.HasPrefix(collection, "sqs.")
 		},
 	})
+}
+
+// target opens where jobs go, and names it.
+func (c *moveCmd) target(ctx context.Context, settings *config.Settings) (move.Store, string, error) {
+	if c.To == "postgres" {
+		to, err := postgres.Open(ctx, postgresConfig(settings))
+		if err != nil {
+			return nil, "", postgresError(&settings.Postgres, err)
+		}
+		return to, postgresName(&settings.Postgres), nil
+	}
+	to, err := redis.Open(ctx, redisConfig(settings))
+	if err != nil {
+		return nil, "", redisError(&settings.Redis, err)
+	}
+	return to, redisName(&settings.Redis), nil
 }
 
 // noAdvances refuses while runs of flows have something to tell themselves: a start of the
@@ -102,7 +122,7 @@ func noAdvances(ctx context.Context, from *sqlite.Engine) error {
 	}
 	if n := stats[0].Waiting + stats[0].Delayed; n > 0 {
 		e := forebay.Errorf(forebay.CodeConflict, "move", "%d steps of flows have ended, and their runs do not know it yet", n)
-		e.Hint = "start the server on this data folder once, without redis.url, and stop it after some seconds"
+		e.Hint = "start the server on this data folder once, without redis.url and postgres.url, and stop it after some seconds"
 		return e
 	}
 	return nil

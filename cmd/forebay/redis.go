@@ -42,7 +42,11 @@ func redisName(r *config.Redis) string {
 
 // openEngines opens what keeps events, and beside it what keeps jobs if that is elsewhere.
 func (s *server) openEngines() (engine.Engine, error) {
-	if s.settings.Redis.Address() == "" {
+	open, away := s.openRedis, func() error { return s.redis.Close() }
+	switch {
+	case s.settings.Postgres.URL != "":
+		open, away = s.openPostgres, func() error { return s.pg.Close() }
+	case s.settings.Redis.Address() == "":
 		return s.openJobs(s.local, s.openShared)
 	}
 	events, err := s.openShared(s.local)
@@ -50,14 +54,14 @@ func (s *server) openEngines() (engine.Engine, error) {
 		return nil, err
 	}
 	var jobs engine.Engine
-	if jobs, err = s.openRedis(); err == nil {
+	if jobs, err = open(); err == nil {
 		var all engine.Engine
 		if all, err = s.openJobs(jobs, func(jobs engine.Engine) (engine.Engine, error) {
 			return route.NewApart(jobs, map[string]engine.Engine{event.Queue: events})
 		}); err == nil {
 			return all, nil
 		}
-		err = errors.Join(err, s.redis.Close())
+		err = errors.Join(err, away())
 	}
 	if s.shared != nil {
 		err = errors.Join(err, s.shared.outbox.Close())
@@ -95,7 +99,7 @@ func (s *server) openRedis() (jobs engine.Engine, err error) {
 	for _, f := range found {
 		log.Warn(f.Text, "hint", f.Hint)
 	}
-	s.tellLeftJobs(ctx)
+	s.tellLeftJobs(ctx, "redis.url (REDIS_URL)")
 	if jobs, err = s.seal("Redis", s.redis, false); err != nil {
 		return nil, errors.Join(err, s.redis.Close())
 	}
@@ -116,8 +120,8 @@ func redisError(r *config.Redis, err error) error {
 	return cannotStart(coded)
 }
 
-// tellLeftJobs says that jobs of the time without Redis wait in the data folder.
-func (s *server) tellLeftJobs(ctx context.Context) {
+// tellLeftJobs says that jobs of the time without a setting wait in the data folder.
+func (s *server) tellLeftJobs(ctx context.Context, setting string) {
 	able, ok := engine.As[engine.JobLister](s.local)
 	if !ok {
 		return
@@ -126,8 +130,8 @@ func (s *server) tellLeftJobs(ctx context.Context) {
 		States: []forebay.State{forebay.StateWaiting, forebay.StateDelayed, forebay.StateActive},
 	}})
 	if err == nil && len(page.Jobs) > 0 {
-		s.log.Warn("jobs of the time without Redis wait in the data folder and are not worked now", "file", s.path(queueFile),
-			"hint", "start once without redis.url (REDIS_URL) and let them end")
+		s.log.Warn("jobs of the time without "+setting+" wait in the data folder and are not worked now", "file", s.path(queueFile),
+			"hint", "start once without "+setting+" and let them end, or bring them over: forebay move")
 	}
 }
 

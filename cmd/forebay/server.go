@@ -19,6 +19,7 @@ import (
 	"github.com/forebayhq/forebay/cmd/forebay/internal/config"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/ledger"
+	"github.com/forebayhq/forebay/engine/postgres"
 	"github.com/forebayhq/forebay/engine/redis"
 	"github.com/forebayhq/forebay/engine/sqlite"
 	"github.com/forebayhq/forebay/event"
@@ -53,10 +54,11 @@ type server struct {
 	broker *broker.Broker
 	sink   sink // nil: neither written nor looked at here
 	sqs    sqsParts
-	shared *shared        // what events go through between servers; nil: the local queue
-	redis  *redis.Engine  // what jobs are on; nil: the local queue
-	ledger *ledger.Engine // what some queues of jobs run over; nil: none does
-	sealed sealedStores   // stores with seals in front of them
+	shared *shared          // what events go through between servers; nil: the local queue
+	redis  *redis.Engine    // what jobs are on; nil: the local queue
+	pg     *postgres.Engine // or this
+	ledger *ledger.Engine   // what some queues of jobs run over; nil: none does
+	sealed sealedStores     // stores with seals in front of them
 
 	taskParts
 
@@ -386,6 +388,9 @@ func (s *server) checks(edge *ingest.Edge) []api.Check {
 	}
 	if s.redis != nil { // while it is away, events are taken all the same
 		all = append(all, api.Check{Name: "redis", Run: s.redis.Check, Optional: s.settings.Server.Has(config.RoleIngest)})
+	}
+	if s.pg != nil {
+		all = append(all, api.Check{Name: "postgres", Run: s.pg.Check, Optional: s.settings.Server.Has(config.RoleIngest)})
 	}
 	if s.shared != nil {
 		all = append(all, api.Check{Name: "shared queue", Run: s.shared.check, Optional: true})

@@ -20,6 +20,7 @@ func (s *Settings) finish() Problems {
 	problems = append(problems, s.finishRules()...)
 	problems = append(problems, s.finishSQS()...)
 	problems = append(problems, s.finishRedis()...)
+	problems = append(problems, s.finishPostgres()...)
 	problems = append(problems, s.finishEncryption()...)
 	if v := s.Server; (v.TLSCert == "") != (v.TLSKey == "") || v.TLSClientCA != "" && v.TLSCert == "" {
 		one, _ := s.find("server.tlsCert")

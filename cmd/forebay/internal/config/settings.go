@@ -37,6 +37,8 @@ type Settings struct {
 
 	Redis Redis
 
+	Postgres Postgres
+
 	Encryption     Encryption
 	EncryptionKeys map[string]EncryptionKey // by id
 
@@ -148,6 +150,7 @@ func newSettings() *Settings {
 	s.all = append(s.all, s.notifyTable()...)
 	s.all = append(s.all, s.sqsTable()...)
 	s.all = append(s.all, s.redisTable()...)
+	s.all = append(s.all, s.postgresTable()...)
 	s.all = append(s.all, s.encryptionTable()...)
 	s.all = append(s.all, s.healthTable()...)
 	s.all = append(s.all, s.ruleTables()...)
@@ -169,7 +172,7 @@ func (s *Settings) serverTable() []*setting {
 		{key: "server.drain", value: duration(&v.Drain, 20*time.Second, 100*time.Millisecond, time.Hour),
 			doc: "After that, how long running requests and batches may take to finish before they are cancelled."},
 		{key: "server.roles", value: roles(&v.Roles),
-			doc: "What this server does. Less than all needs a queue that servers share (sqs.url, redis.url)."},
+			doc: "What this server does. Less than all needs a queue that servers share (sqs.url, redis.url, postgres.url)."},
 
 		{key: "server.tlsCert", value: text(&v.TLSCert, "", 1024),
 			doc: "A file with the certificate to speak TLS with, and those that lead to its issuer, as PEM. Renewed files are taken up without a restart. This machine may speak plain HTTP all the same. Empty: plain HTTP."},

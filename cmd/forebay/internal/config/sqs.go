@@ -179,8 +179,8 @@ func (s *Settings) finishSQS() Problems {
 		one, _ := s.find(key)
 		problems = append(problems, Problem{one.from, key, text})
 	}
-	if !s.Server.Whole() && s.SQS.URL == "" && s.Redis.Address() == "" {
-		add("server.roles", "the queue of this server is one process: ingest, api, worker and console run together; set sqs.url (AWS_SQS_QUEUE_URL) or redis.url (REDIS_URL) to run them apart")
+	if !s.Server.Whole() && s.SQS.URL == "" && !s.JobsAway() {
+		add("server.roles", "the queue of this server is one process: ingest, api, worker and console run together; set sqs.url (AWS_SQS_QUEUE_URL) redis.url (REDIS_URL) or postgres.url (FOREBAY_POSTGRES_URL) to run them apart")
 	}
 	if s.SQS.URL != "" {
 		if u, err := url.Parse(s.SQS.URL); err != nil || strings.Trim(u.Path, "/") == "" {

@@ -38,9 +38,12 @@ export function span(lang: Lang, seconds: number): string {
   return unit(Math.floor(s / 86400), "day") + (s % 86400 >= 3600 ? " " + unit(Math.floor((s % 86400) / 3600), "hour") : "");
 }
 
+const relative = new Map<Lang, Intl.RelativeTimeFormat>();
+
 export function ago(lang: Lang, at: number, now: number): string {
   const s = (at - now) / 1000;
-  const f = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" });
+  let f = relative.get(lang); // it costs more to make than all else that a row does
+  if (!f) relative.set(lang, (f = new Intl.RelativeTimeFormat(lang, { numeric: "auto", style: "short" })));
   const a = Math.abs(s);
   if (a < 60) return f.format(Math.trunc(s), "second");
   if (a < 3600) return f.format(Math.trunc(s / 60), "minute");

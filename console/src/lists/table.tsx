@@ -72,7 +72,8 @@ export function Table<T>({ items, id, head, row, name, more, end }: {
     let n = 0;
     for (const tr of body.current!.querySelectorAll<HTMLElement>("tr[data-at]")) {
       const item = items[Number(tr.dataset.at)];
-      if (item !== undefined) sizes.current.set(id(item), tr.offsetHeight);
+      if (item === undefined || sizes.current.has(id(item))) continue; // to ask for a size makes the page be laid out
+      sizes.current.set(id(item), tr.offsetHeight);
       sum += tr.offsetHeight;
       n++;
     }

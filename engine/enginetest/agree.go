@@ -41,8 +41,9 @@ func agreeReopen(v *env) {
 		c.reopen()
 		c.held = nil
 		c.agree()
+		after := c.known()
 		for id, was := range before {
-			now, ok := c.known()[id]
+			now, ok := after[id]
 			switch {
 			case !ok:
 				c.failf("%q was %s and is forgotten by the restart", id, was.State)

@@ -30,35 +30,58 @@ type found struct {
 	end        *ending
 }
 
-// find asks for what is known of an id; nil: nothing.
+// ofID leads from the record of an id to its message.
+const ofID = ` = (SELECT seq FROM ~record WHERE key = $1)`
+
+// find asks for what is known of an id, in one round trip; nil: nothing.
 func (e *Engine) find(ctx context.Context, id string) (f *found, now int64, err error) {
 	if err := e.catchUp(ctx); err != nil {
 		return nil, 0, err
 	}
-	if now, err = e.stored(ctx); err != nil {
-		return nil, 0, err
+	within, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
+	defer cancel()
+	b, key := &pgx.Batch{}, idKey(id)
+	b.Queue("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") // a job that ends, or is replayed, is in one of both
+	each := func(sql string, scan func(rows pgx.Rows) error) {
+		b.Queue(e.q(sql), key).Query(func(rows pgx.Rows) error {
+			for rows.Next() {
+				if err := scan(rows); err != nil {
+					return err
+				}
+			}
+			return rows.Err()
+		})
 	}
-	err = e.read(ctx, `SELECT seq, until, queue FROM ~record WHERE key = $1`, []any{idKey(id)}, func(rows pgx.Rows) error {
+	var it *item
+	var end *ending
+	var payload []byte
+	each(`SELECT `+itemColumns+`, b.payload FROM ~item i JOIN ~body b ON b.seq = i.seq WHERE i.seq`+ofID, func(rows pgx.Rows) error {
+		it = &item{}
+		return it.scan(rows, &payload)
+	})
+	each(`SELECT `+endingColumns+`, b.payload FROM ~ended n JOIN ~body b ON b.seq = n.seq WHERE n.seq`+ofID, func(rows pgx.Rows) error {
+		end = &ending{}
+		return end.scan(rows, &end.payload)
+	})
+	each(`SELECT seq, until, queue FROM ~record WHERE key = $1`, func(rows pgx.Rows) error {
 		f = &found{}
 		return rows.Scan(&f.seq, &f.until, &f.queue)
 	})
-	if err != nil || f == nil {
-		return nil, now, err
+	if now = e.now().UnixMicro(); e.cfg.Now == nil {
+		b.Queue(clock).QueryRow(func(row pgx.Row) error { return row.Scan(&now) })
 	}
-	if err := e.queues.nameOf(ctx, e, []int32{f.queue}); err != nil {
-		return nil, now, err
+	b.Queue("COMMIT")
+	if err := e.pool.SendBatch(within, b).Close(); err != nil {
+		if ctx.Err() != nil {
+			return nil, 0, ctx.Err()
+		}
+		return nil, 0, e.fault(err)
 	}
-	err = e.read(ctx, `SELECT `+itemColumns+`, b.payload FROM ~item i JOIN ~body b ON b.seq = i.seq WHERE i.seq = $1`, []any{f.seq}, func(rows pgx.Rows) error {
-		f.it = &item{}
-		return f.it.scan(rows, &f.payload)
-	})
-	if err != nil || f.it != nil {
-		return f, now, err
+	if f == nil {
+		return nil, now, nil
 	}
-	return f, now, e.read(ctx, `SELECT `+endingColumns+`, b.payload FROM ~ended n JOIN ~body b ON b.seq = n.seq WHERE n.seq = $1`, []any{f.seq}, func(rows pgx.Rows) error {
-		f.end = &ending{}
-		return f.end.scan(rows, &f.end.payload)
-	})
+	f.it, f.payload, f.end = it, payload, end
+	return f, now, e.queues.nameOf(ctx, e, []int32{f.queue})
 }
 
 // Locate tells where a message is; see engine.Locator.

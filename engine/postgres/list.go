@@ -69,16 +69,15 @@ func (l *listing) run(ctx context.Context) (err error) {
 	if err := l.e.catchUp(ctx); err != nil {
 		return err
 	}
-	if err := l.e.queues.learn(ctx, l.e, ""); err != nil {
-		return err
-	}
 	if l.now, err = l.e.stored(ctx); err != nil {
 		return err
 	}
 	if l.f.Queue != "" {
-		if l.queue = l.e.queues.id(l.f.Queue); l.queue == 0 {
-			return nil
+		q, ok, err := l.e.queues.find(ctx, l.e, l.f.Queue)
+		if err != nil || !ok {
+			return err
 		}
+		l.queue = q.id
 	}
 	for ; l.section < sections; l.section, l.below = l.section+1, endless {
 		for l.wanted() {
@@ -158,7 +157,11 @@ func (l *listing) items(ctx context.Context, where string, args []any) (n int, e
 		if err := it.scan(rows, &it.payload); err != nil {
 			return err
 		}
-		n++
+		if n++; l.e.queues.name(it.queue) == "" {
+			if err := l.e.queues.learn(ctx, l.e, ""); err != nil {
+				return err
+			}
+		}
 		l.offer(l.e.waitingJob(it, l.now), it.seq)
 		return nil
 	})
@@ -176,7 +179,11 @@ func (l *listing) endings(ctx context.Context, where string, args []any) (n int,
 		if err := d.scan(rows, &d.payload); err != nil {
 			return err
 		}
-		n++
+		if n++; l.e.queues.name(d.queue) == "" {
+			if err := l.e.queues.learn(ctx, l.e, ""); err != nil {
+				return err
+			}
+		}
 		l.offer(l.e.endedJob(d), d.no)
 		return nil
 	})

@@ -51,6 +51,7 @@ var parts = []part{
 	{"idle", idle},
 	{"jobs", jobs},
 	{"redis", redisPart},
+	{"postgres", postgresPart},
 	{"flows", flows},
 	{"starts", starts},
 	{"streams", streams},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/enginetest"
@@ -21,7 +22,7 @@ func TestKill(t *testing.T) {
 		url = pgtest.Database(t)
 		t.Setenv(killEnv, url)
 	}
-	enginetest.Kill(t, enginetest.KillConfig{Rounds: 4, Keeps: true, AllKept: true, Open: func(string) (engine.Engine, error) {
+	enginetest.Kill(t, enginetest.KillConfig{Rounds: 5, Life: 2 * time.Second, Keeps: true, AllKept: true, Open: func(string) (engine.Engine, error) {
 		return postgres.Open(context.Background(), postgres.Config{URL: url})
 	}})
 }

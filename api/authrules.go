@@ -117,6 +117,7 @@ var rights = map[string]right{
 	"POST /api/flows/{name}/versions/{version}/restore": ofFlow,
 	"GET /api/flows/{name}/diff":                        ofFlow,
 	"POST /api/flows/{name}/diff":                       ofFlow,
+	"GET /api/flows/{name}/heat":                        ofFlow,
 	"GET /api/flows/{name}/runs":                        ofFlow,
 	"POST /api/flows/{name}/runs":                       ofFlow,
 	"GET /api/runs":                                     within,

@@ -198,6 +198,7 @@ func (a *API) flowRoutes(h huma.API) {
 	})
 	a.fileRoutes(h)
 	a.releaseRoutes(h)
+	a.heatRoutes(h)
 	a.flowDryRoutes(h)
 	a.previewRoutes(h)
 	a.crossRoutes(h)

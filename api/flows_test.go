@@ -44,6 +44,13 @@ steps:
 output: {n: "${steps.double.output}", shipped: "${steps.ship.state}"}
 `
 
+func heated(t *testing.T, s *server) {
+	t.Helper()
+	if heat := must[api.FlowHeat](t)(s.FlowHeat(t.Context(), "order", "1h")); heat.Runs != 1 || len(heat.Steps) == 0 || heat.Steps[0].ID != "double" || heat.Steps[0].Count != 1 || heat.Steps[0].Failed != 0 {
+		t.Errorf("heat: %+v", heat)
+	}
+}
+
 // One run from its start to its end, by all that the API has: an approval, a worker
 // that pulls, an event, and a stream of it.
 func TestARunOverTheAPI(t *testing.T) {
@@ -94,6 +101,7 @@ func TestARunOverTheAPI(t *testing.T) {
 		}
 		return nil
 	}))
+	heated(t, s)
 	if end.State != flow.RunCompleted || string(end.Output) != `{"n":42,"shipped":"skipped"}` || len(end.Waiting) > 0 || end.FinishedAt.IsZero() {
 		t.Errorf("it ended as %+v, with %s", end, end.Output)
 	}

@@ -75,3 +75,108 @@ test("the form of a step is made of what its handler says that it takes; express
   assert.deepEqual((await server.get("/api/runs/" + page.url().split("/").pop())).input, { address: "Main Street 1", grams: 7 });
   assert.deepEqual(page.wrong, []);
 });
+
+const shop = "flow: shop # kept\nsteps:\n  hello: {use: welcome, queue: mail, with: {to: ann}}\n  pay: {use: charge, queue: billing, needs: hello, with: {to: \"${steps.hello.output.sent}\"}}\n  bye: {use: welcome, queue: mail, needs: pay}\n";
+const clipboard = (kind, text) => page.evaluate(([kind, text]) => {
+  const data = new DataTransfer();
+  if (text) data.setData("text/plain", text);
+  document.body.dispatchEvent(new ClipboardEvent(kind, { clipboardData: data, bubbles: true, cancelable: true }));
+  return data.getData("text/plain");
+}, [kind, text]);
+
+test("steps are moved, grouped, noted, found, copied into another flow; none of it but the steps changes what runs", async () => {
+  await put("shop", shop);
+  await page.goto(server.url + "/flows/shop/edit");
+  await node("bye").waitFor();
+  const [b, pane] = [await node("bye").boundingBox(), await page.locator(".react-flow").boundingBox()];
+  await page.mouse.move(b.x + 60, b.y + 30);
+  await page.mouse.down();
+  await page.mouse.move(pane.x + 120, pane.y + pane.height - 60, { steps: 4 });
+  await page.mouse.up();
+  const again = page.getByRole("button", { name: "Arrange again" });
+  await eventually("it can be arranged again", () => again.isEnabled());
+  await page.getByRole("button", { name: "Add a note" }).click();
+  const note = page.getByRole("textbox", { name: "Note" });
+  await note.fill("money goes here");
+  await note.press("Tab");
+  await page.getByRole("searchbox", { name: "Find a step" }).fill("charge");
+  await page.keyboard.press("Enter");
+  await page.locator(".inspector h2", { hasText: "pay" }).waitFor();
+  await node("hello").click({ modifiers: ["Shift"] });
+  await page.getByText("Chosen: 2").waitFor();
+  const text = await clipboard("copy");
+  assert.deepEqual(Object.keys(JSON.parse(text).steps).sort(), ["hello", "pay"]);
+  await page.getByRole("button", { name: "Group what is chosen" }).click();
+  await page.getByRole("button", { name: "What is in Group" }).click();
+  await node("pay").waitFor({ state: "detached" });
+  assert.deepEqual(await faults(page), []);
+  await page.getByRole("button", { name: "Publish" }).click();
+  await page.waitForURL("**/flows/shop");
+  await page.locator(".react-flow__node-frame").waitFor();
+  const flow = await server.get("/api/flows/shop");
+  assert.equal(flow.version, 1);
+  assert.match(flow.source, /# kept/);
+  assert.equal(typeof flow.layout.steps.bye.x, "number");
+  assert.equal(flow.layout.notes.note1.text, "money goes here");
+  assert.deepEqual(flow.layout.groups.group1, { title: "Group", steps: ["pay", "hello"], collapsed: true });
+  await page.goto(server.url + "/flows/other/edit");
+  await page.getByText("Drag a handler here", { exact: false }).or(page.locator(".empty.graph")).first().waitFor();
+  await clipboard("paste", text);
+  await node("pay").waitFor();
+  await clipboard("paste", text); // the same once more: under other ids, that name each other
+  await node("pay_2").waitFor();
+  await page.getByRole("button", { name: "YAML" }).click();
+  const file = await page.locator("textarea[aria-label=YAML]").inputValue();
+  assert.match(file, /pay_2:[^]*needs: "?hello_2[^]*steps\.hello_2\.output\.sent/);
+  await page.getByRole("button", { name: "YAML" }).click();
+  await node("pay_2").click();
+  await clipboard("cut");
+  await node("pay_2").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Undo" }).click();
+  await node("pay_2").waitFor();
+  assert.deepEqual(page.wrong, []);
+});
+
+test("two versions are compared, drawn and as text, and an old one is gone back to with a reason", async () => {
+  await put("shop", shop.replace("to: ann", "to: bob").replace("bye: {use: welcome", "bye: {use: resize").replace("queue: mail, needs: pay", "queue: media, needs: pay"));
+  await page.goto(server.url + "/flows/shop?tab=versions");
+  await page.getByRole("radio", { name: "From version 1" }).check();
+  await page.getByRole("radio", { name: "To version 2" }).check();
+  await eventually("two steps are marked", async () => (await page.locator(".step.marked.changed").count()) === 2);
+  const lines = page.locator("pre.diff");
+  await lines.locator(".minus", { hasText: "to: ann" }).waitFor();
+  await lines.locator(".plus", { hasText: "to: bob" }).waitFor();
+  assert.deepEqual(await faults(page), []);
+  await page.getByRole("row", { name: /Version 1/ }).getByRole("button", { name: "Go back to it" }).click();
+  await page.getByRole("dialog").getByLabel("Reason").fill("bob is on holiday");
+  await page.getByRole("dialog").getByRole("button", { name: "Go back to it" }).click();
+  await page.getByRole("row", { name: /Version 3/ }).getByText("bob is on holiday").waitFor();
+  const [first, third] = [await server.get("/api/flows/shop?version=1"), await server.get("/api/flows/shop")];
+  assert.equal(third.source, first.source);
+  assert.match(JSON.stringify((await server.get("/api/audit?limit=20")).items), /bob is on holiday/);
+  assert.deepEqual(page.wrong, []);
+});
+
+test("a run is looked back at as it was; the heat map shows what took long and what failed", async () => {
+  await put("back", "flow: back\nsteps:\n  hello: {use: welcome, queue: mail, with: {to: ann}}\n  fork: {parallel: [pay], needs: hello}\n  pay: {use: charge, queue: billing, with: {do: refuse, why: no}, on_failure: skip}\n");
+  const { runId } = await server.post("/api/flows/back/runs", { input: {} });
+  await eventually("it ends", async () => (await server.get("/api/runs/" + runId)).state === "completed");
+  await page.goto(server.url + "/runs/" + runId);
+  const slider = page.getByRole("slider", { name: "At a time" });
+  await slider.focus();
+  await page.keyboard.press("Home");
+  await page.getByText("before its first step").waitFor();
+  await eventually("nothing has begun", async () => (await page.locator(".react-flow__node .state.blocked").count()) === 3);
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await page.locator('.react-flow__node[data-id="hello"] .state.active').waitFor();
+  assert.equal(await page.locator('.react-flow__node[data-id="pay"] .state.blocked').count(), 1);
+  await page.getByRole("button", { name: "As it is now" }).click();
+  await page.locator('.react-flow__node[data-id="hello"] .state.completed').waitFor();
+  assert.deepEqual(await faults(page), []);
+  await page.goto(server.url + "/flows/back?tab=heat");
+  await page.locator('.react-flow__node[data-id="hello"] .num', { hasText: "p95" }).waitFor();
+  await page.getByRole("button", { name: "Failures" }).click();
+  await page.locator('.react-flow__node[data-id="pay"]', { hasText: "failed 1 of 1" }).waitFor();
+  assert.deepEqual(page.wrong, []);
+});

@@ -10,6 +10,7 @@ import { Ago, Empty, Head, Loading, Trouble } from "../ui/bits";
 import { useDraft } from "../ui/draft";
 import { complain, say } from "../ui/toast";
 import { Export } from "./cross";
+import { Bar, useClipboard } from "./desk";
 import { useDocument } from "./document";
 import { DryRun } from "./dryrun";
 import { add, connect, remove, unlink, type File } from "./edits";
@@ -17,6 +18,7 @@ import { list, oneOrList, toggle, type Fields } from "./fields";
 import { Sampled } from "./expression";
 import { Graph, leads } from "./graph";
 import { FlowFields, Inspector } from "./inspector";
+import { changeGroup, move, ungroup, writeNote, type Layout } from "./layout";
 import { Palette } from "./palette";
 import { sampleOf } from "./sample";
 
@@ -47,7 +49,11 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
   const workers = useResource<WorkerList>("/api/workers");
   const handlers = useResource<HandlerList>("/api/handlers").data?.items ?? [];
   const flows = useResource<FlowList>("/api/flows", { limit: 200 });
-  const [step, choose] = useQuery("step");
+  const [step, setStep] = useQuery("step");
+  const [several, pickAll] = useState<string[]>([]);
+  const choose = (id: string) => { pickAll([]); setStep(id); };
+  const pick = (ids: string[]) => { if (ids.length > 1) setStep(""); else setStep(ids[0] ?? ""); pickAll(ids.length > 1 ? ids : []); };
+  const [goto, find] = useState<{ id: string }>();
   const [pane, setPane] = useQuery("pane");
   const [exporting, setExporting] = useState(false);
   useKeys(undo, redo);
@@ -55,6 +61,8 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
   const file = (checked?.file ?? {}) as File;
   const [tried, show] = useState<TriedFlow>();
   useEffect(() => show(undefined), [text]);
+  const picked = several.length > 0 ? several.filter((id) => file.steps?.[id]) : step && file.steps?.[step] ? [step] : [];
+  useClipboard(picked, file, edit, pick);
   const [input, setInput] = useState<string>(); // of the dry run
   const [outputs, setOutputs] = useState<Record<string, string>>({});
   useEffect(() => tried && setOutputs(outputsOf(tried)), [tried]);
@@ -74,6 +82,11 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
         return edits;
       }).then((ok) => ok && !document.activeElement?.closest(".inspector") && choose(added)); // who writes meanwhile is left alone
     },
+    move: (points: Parameters<typeof move>[0]) => edit(move(points)),
+    pick,
+    write: (id: string, note: string) => edit(writeNote(id, note)),
+    group: (id: string, more: { title?: string; collapsed?: boolean }) => edit(changeGroup(id, more)),
+    ungroup: (id: string) => void edit(ungroup(id)),
     drop: (what: string, onto?: string) => { const v = JSON.parse(what) as { fields: Fields; base: string }; editing.add(v.fields, v.base, onto); },
   };
   const wrong = useMemo(() => new Set(checked?.problems.filter((p) => !p.warning).map((p) => p.path.split(".")[1]).filter((s) => s !== undefined)), [checked]);
@@ -98,16 +111,17 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
         <button type="button" class="main" disabled={!checked?.valid} onClick={publish}>{t("flow.publish")}</button>
       </Head>
       {doc.restored && text !== stored && <div class="note" role="status">{t("flow.draft")} <Ago at={doc.restored} /> <button type="button" class="small" onClick={() => void then(() => doc.put(stored))}>{t("flow.draft.leave")}</button></div>}
+      {steps.length > 0 && pane !== "yaml" && <Bar steps={steps} file={file} picked={picked} edit={edit} pick={pick} find={(id) => { choose(id); find({ id }); }} />}
       <div class="designer">
         <Palette workers={workers.data?.items ?? []} handlers={handlers} flows={flows.data?.items.map((f) => f.name).filter((n) => n !== name) ?? []} after={step} add={(fields, base) => editing.add(fields, base, step || undefined)} />
-        {pane === "yaml" ? <Text text={text} put={(s) => doc.put(s)} /> : steps.length > 0 ? <Graph steps={steps} run={tried?.steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} /> : <Blank drop={editing.drop} />}
+        {pane === "yaml" ? <Text text={text} put={(s) => doc.put(s)} /> : steps.length > 0 ? <Graph steps={steps} run={tried?.steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} layout={file.layout as Layout | undefined} picked={several} goto={goto} /> : <Blank drop={editing.drop} />}
         <Sampled.Provider value={sample}><div class="inspector card">
           {step && file.steps?.[step] ? (
             <Inspector key={step} id={step} fields={file.steps[step]} steps={steps} handlers={handlers} edit={edit} need={(from, on) => editing.need(step, from, on)} rename={(to) => editing.rename(step, to)} remove={() => editing.remove(step)} />
           ) : (
             <>
               <h2>{t("flow.steps")}</h2>
-              {steps.length === 0 ? <p class="dim">{t("flow.nosteps")}</p> : <ul>{steps.map((s) => <li key={s.id}><button type="button" class="quiet small" onClick={() => choose(s.id)}>{s.id}</button> <span class="dim">{s.does}</span></li>)}</ul>}
+              {steps.length === 0 ? <p class="dim">{t("flow.nosteps")}</p> : <ul>{steps.map((s) => <li key={s.id}><input type="checkbox" aria-label={t("desk.pick", { step: s.id })} checked={several.includes(s.id)} onChange={(e) => pickAll(e.currentTarget.checked ? [...several, s.id] : several.filter((o) => o !== s.id))} /> <button type="button" class="quiet small" onClick={() => choose(s.id)}>{s.id}</button> <span class="dim">{s.does}</span></li>)}</ul>}
               <FlowFields file={file} edit={edit} />
             </>
           )}

@@ -1,3 +1,4 @@
+import { forgetStep } from "./layout";
 import { list, oneOrList, type Fields } from "./lists";
 
 // What a gesture on the drawing changes in the file. A line from a branch is one of its
@@ -74,7 +75,7 @@ export function remove(file: File, id: string): Edit[] {
     for (const on of ["on_failure", "on_timeout"]) if ((own[on] as Fields | undefined)?.goto === id) edits.push({ path: `steps.${other}.${on}` });
   }
   // What stands in the step itself goes with it.
-  return [...edits.filter((e) => !e.path.startsWith(`steps.${id}.`)), { path: "steps." + id }];
+  return [...edits.filter((e) => !e.path.startsWith(`steps.${id}.`)), ...forgetStep(file, id), { path: "steps." + id }];
 }
 
 export function add(file: File, fields: Fields, base: string, after?: string): { id: string; edits: Edit[] } {

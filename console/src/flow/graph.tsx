@@ -1,34 +1,12 @@
-import { Background, BaseEdge, Controls, Handle, MarkerType, MiniMap, Position, ReactFlow, type Connection, type Edge, type EdgeProps, type Node, type NodeProps } from "@xyflow/react";
+import { Background, BaseEdge, Controls, MarkerType, MiniMap, Position, ReactFlow, type Connection, type Edge, type EdgeProps } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
 import { useEffect, useMemo, useRef, useState } from "react";
 import type { FlowStep, RunStep } from "../api/types";
 import { useT } from "../i18n";
-import { State } from "../ui/bits";
 import "./graph.css";
+import { groupsOf, placed, type Layout } from "./layout";
+import { Group, Note, Step, type GroupNode, type Heat, type Mark, type NoteNode, type StepNode } from "./nodes";
 import { height, line, links, look, shape, width, type Point } from "./shape";
-
-type Data = { step: FlowStep; run?: RunStep; wrong?: boolean; down: boolean; editable: boolean };
-type StepNode = Node<Data, "step">;
-
-function Step({ data, selected }: NodeProps<StepNode>) {
-  const { step, run } = data;
-  const state = run ? look(run) : "";
-  return (
-    <div class={`step ${step.kind} ${state}${selected ? " selected" : ""}${data.wrong ? " wrong" : ""}`}>
-      <Handle type="target" position={data.down ? Position.Top : Position.Left} isConnectable={data.editable} />
-      <b>{step.title ?? step.id}</b>
-      <span class="does" title={step.does}>{step.does}</span>
-      {run && (
-        <span class="now">
-          <State state={state} />
-          {run.items && <span class="num">{run.items.done}/{run.items.total}</span>}
-          {run.job && run.job.state === "active" && run.job.progress.percent ? <progress class="bar" max={100} value={run.job.progress.percent} aria-hidden="true" /> : null}
-        </span>
-      )}
-      <Handle type="source" position={data.down ? Position.Bottom : Position.Right} isConnectable={data.editable} />
-    </div>
-  );
-}
 
 // many is from how many steps on a drawing begins at a size at which it can be read, and
 // is made of what is seen of it only.
@@ -40,11 +18,11 @@ type Way = Edge<{ way: Point[] }, "way">;
 // Way goes around what stands between its ends, as the layout has it.
 function Way({ sourceX, sourceY, targetX, targetY, data, markerEnd, label }: EdgeProps<Way>) {
   const way = data!.way;
-  const middle = way[Math.floor(way.length / 2)];
+  const middle = way[Math.floor(way.length / 2)] ?? { x: (sourceX + targetX) / 2, y: (sourceY + targetY) / 2 };
   return <BaseEdge path={line({ x: sourceX, y: sourceY }, { x: targetX, y: targetY }, way)} markerEnd={markerEnd} label={label} labelX={middle.x} labelY={middle.y} interactionWidth={18} />;
 }
 
-const kinds = { step: Step };
+const kinds = { step: Step, note: Note, frame: Group };
 const ways = { way: Way };
 
 export interface Editing {
@@ -52,6 +30,20 @@ export interface Editing {
   unlink: (from: string, to: string) => void;
   remove: (id: string) => void;
   drop?: (what: string, onto?: string) => void;
+  move?: (points: Map<string, Point>) => Promise<boolean>;
+  pick?: (ids: string[]) => void; // several
+  write?: (note: string, text: string) => Promise<boolean>;
+  group?: (id: string, more: { title?: string; collapsed?: boolean }) => Promise<boolean>;
+  ungroup?: (id: string) => void;
+}
+
+// Look is what is shown on a drawing besides the steps.
+export interface Look {
+  layout?: Layout;
+  picked?: string[];
+  goto?: { id: string }; // is brought into the middle
+  marks?: Map<string, Mark>;
+  heat?: Map<string, Heat>;
 }
 
 // handles are where ways begin and end, so that nothing has to be measured first.
@@ -73,11 +65,17 @@ function useNarrow(): boolean {
 }
 
 // Graph draws a flow. With run, each step shows how it is; with edit, it can be changed.
-export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: FlowStep[]; run?: RunStep[]; chosen?: string; choose?: (id?: string) => void; edit?: Editing; wrong?: Set<string> }) {
+export function Graph({ steps, run, chosen, choose, edit, wrong, layout, picked, goto, marks, heat }: { steps: FlowStep[]; run?: RunStep[]; chosen?: string; choose?: (id?: string) => void; edit?: Editing; wrong?: Set<string> } & Look) {
   const t = useT();
   const narrow = useNarrow();
-  const down = narrow || !!edit;
-  const drawn = useMemo(() => shape(steps, down), [steps, down]);
+  const down = narrow || !!edit || !!layout?.steps;
+  const [dragged, drag] = useState<Map<string, Point>>(new Map());
+  useEffect(() => drag(new Map()), [layout]);
+  const auto = useMemo(() => shape(steps, down), [steps, down]);
+  const drawn = useMemo(() => placed(auto, layout, dragged), [auto, layout, dragged]);
+  const [folded, fold] = useState<Record<string, boolean>>({}); // by who only looks
+  const groups = useMemo(() => groupsOf(edit ? layout : foldedAs(layout, folded), drawn.places), [layout, folded, drawn, edit]);
+  const hidden = useMemo(() => new Map(groups.filter((g) => g.collapsed).flatMap((g) => g.steps.map((s) => [s, "group:" + g.id] as const))), [groups]);
   const large = steps.length > many;
   const at = chosen ?? run?.find((s) => ["dead", "failed", "active"].includes(look(s)))?.id;
   const pane = useRef<{ setCenter: (x: number, y: number, o: { zoom: number }) => unknown } | undefined>(undefined);
@@ -86,27 +84,59 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
     if (p) pane.current?.setCenter(p.x + width / 2, p.y + height / 2, { zoom: readable });
   };
   useEffect(show, [at, large, down]);
+  useEffect(() => {
+    const p = goto && drawn.places.get(goto.id);
+    if (p) pane.current?.setCenter(p.x + width / 2, p.y + height / 2, { zoom: 1 });
+  }, [goto]);
   const byId = useMemo(() => new Map(run?.map((s) => [s.id, s])), [run]);
-  const nodes = useMemo<StepNode[]>(
-    () => steps.map((step) => ({
-      id: step.id, type: "step", position: drawn.places.get(step.id)!, selected: step.id === chosen, width, height, handles: handles(down), draggable: false, deletable: !!edit,
-      data: { step, run: byId.get(step.id), wrong: wrong?.has(step.id), down, editable: !!edit }, ariaLabel: step.title ?? step.id,
+  const chosenAll = useMemo(() => new Set([...(picked ?? []), ...(chosen === undefined ? [] : [chosen])]), [picked, chosen]);
+  const stepNodes = useMemo<StepNode[]>(
+    () => steps.filter((s) => !hidden.has(s.id)).map((step) => ({
+      id: step.id, type: "step", position: drawn.places.get(step.id)!, selected: chosenAll.has(step.id), width, height, handles: handles(down), draggable: !!edit?.move && !narrow, deletable: !!edit, zIndex: 1,
+      data: { step, run: byId.get(step.id), wrong: wrong?.has(step.id), down, editable: !!edit, mark: marks?.get(step.id), heat: heat?.get(step.id) }, ariaLabel: step.title ?? step.id,
     })),
-    [steps, drawn, byId, chosen, wrong, down, edit],
+    [steps, hidden, drawn, byId, chosenAll, wrong, down, edit, narrow, marks, heat],
   );
-  const edges = useMemo<Way[]>(
-    () => links(steps).map((l) => {
+  const others = useMemo<(NoteNode | GroupNode)[]>(() => [
+    ...groups.map((g): GroupNode => ({
+      id: "group:" + g.id, type: "frame", position: { x: g.x, y: g.y }, width: g.width, height: g.height, handles: handles(down), draggable: false, deletable: false, selectable: false, focusable: false, zIndex: g.collapsed ? 1 : 0,
+      data: { group: g, down, change: edit?.group && ((more) => edit.group!(g.id, more)), ungroup: edit?.ungroup && (() => edit.ungroup!(g.id)), toggle: () => (edit?.group ? void edit.group(g.id, { collapsed: !g.collapsed }) : fold((f) => ({ ...f, [g.id]: !g.collapsed }))) },
+    })),
+    ...Object.entries(layout?.notes ?? {}).map(([id, n]): NoteNode => ({
+      id: "note:" + id, type: "note", position: dragged.get("note:" + id) ?? { x: n.x ?? 0, y: n.y ?? 0 }, width: n.width ?? 200, height: n.height ?? 84, draggable: !!edit?.move && !narrow, deletable: false, selectable: false, zIndex: 2,
+      data: { text: n.text ?? "", write: edit?.write && ((text) => edit.write!(id, text)) },
+    })),
+  ], [groups, layout, dragged, down, edit, narrow]);
+  const nodes = useMemo(() => [...others, ...stepNodes], [others, stepNodes]);
+  const edges = useMemo<Way[]>(() => {
+    const all = new Map<string, Way>();
+    for (const l of links(steps)) {
       const from = byId.get(l.from);
       const to = byId.get(l.to);
+      const [source, target] = [hidden.get(l.from) ?? l.from, hidden.get(l.to) ?? l.to];
+      const id = source + ">" + target;
+      if (source === target || all.has(id)) continue;
       const moving = !!from && from.state === "completed" && to?.state === "sent";
       const unused = from?.chose ? !from.chose.includes(l.to) : false;
-      return {
-        id: l.from + ">" + l.to, type: "way", data: { way: drawn.ways.get(l.from + ">" + l.to)! }, source: l.from, target: l.to, label: l.kind === "goto" ? t("flow.onfailure") : l.kind === "case" ? (l.label ?? t("flow.else")) : undefined, animated: moving, deletable: !!edit && l.kind !== "goto",
+      all.set(id, {
+        id, type: "way", data: { way: hidden.has(l.from) || hidden.has(l.to) ? [] : drawn.ways.get(id)! }, source, target, label: l.kind === "goto" ? t("flow.onfailure") : l.kind === "case" ? (l.label ?? t("flow.else")) : undefined, animated: moving, deletable: !!edit && l.kind !== "goto" && id === l.from + ">" + l.to, zIndex: 1,
         className: l.kind + (unused ? " unused" : ""), markerEnd: { type: MarkerType.ArrowClosed, width: 16, height: 16 },
-      };
-    }),
-    [steps, drawn, byId, edit, t],
-  );
+      });
+    }
+    return [...all.values()];
+  }, [steps, hidden, drawn, byId, edit, t]);
+  const changed = (all: Change[]) => {
+    const points = all.filter((c) => c.type === "position" && c.position);
+    if (points.length > 0) drag((now) => new Map([...now, ...points.map((c) => [c.id!, c.position!] as const)]));
+    const selected = all.filter((c) => c.type === "select" && c.selected && !c.id!.includes(":")).map((c) => c.id!);
+    if (selected.length > 1 && edit?.pick) edit.pick(selected);
+    else if (selected.length === 1) choose?.(selected[0]);
+  };
+  const click = (e: { shiftKey: boolean; ctrlKey: boolean; metaKey: boolean }, id: string) => {
+    if (id.includes(":")) return;
+    if (!edit?.pick || !(e.shiftKey || e.ctrlKey || e.metaKey)) return choose?.(id);
+    edit.pick(chosenAll.has(id) ? [...chosenAll].filter((s) => s !== id) : [...chosenAll, id]);
+  };
   return (
     <div
       class="graph"
@@ -122,9 +152,10 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
       <ReactFlow
         nodes={nodes} edges={edges} nodeTypes={kinds} edgeTypes={ways} fitView={!large} fitViewOptions={{ maxZoom: 1, padding: 0.12 }} defaultViewport={{ x: 24, y: 24, zoom: large ? readable : 1 }} onlyRenderVisibleElements={large} onInit={(i) => { pane.current = i; show(); }} minZoom={0.15} maxZoom={1.5}
         key={down ? "down" : "right"}
-        nodesDraggable={false} nodesConnectable={!!edit} elementsSelectable zoomOnScroll={false} preventScrolling={false} panOnScroll={false}
-        onNodeClick={(_, n) => choose?.(n.id)} onPaneClick={() => choose?.()}
-        onNodesChange={(all) => { for (const c of all) if (c.type === "select" && c.selected) choose?.(c.id); }}
+        nodesDraggable={!!edit?.move && !narrow} multiSelectionKeyCode={null} selectionKeyCode={edit?.pick ? "Shift" : null} snapToGrid={!!edit} snapGrid={grid} nodesConnectable={!!edit} elementsSelectable zoomOnScroll={false} preventScrolling={false} panOnScroll={false}
+        onNodeClick={(e, n) => click(e, n.id)} onPaneClick={() => { choose?.(); edit?.pick?.([]); }}
+        onNodesChange={changed}
+        onNodeDragStop={(_, __, all) => void edit?.move?.(new Map(all.map((n) => [n.id.replace("note:", ""), n.position])))}
         onConnect={(c: Connection) => edit?.connect(c.source, c.target)}
         isValidConnection={(c) => c.source !== c.target && !leads(steps, c.target, c.source)}
         onNodesDelete={(all) => { for (const n of all) edit?.remove(n.id); }}
@@ -138,6 +169,16 @@ export function Graph({ steps, run, chosen, choose, edit, wrong }: { steps: Flow
       </ReactFlow>
     </div>
   );
+}
+
+type Change = { type: string; id?: string; selected?: boolean; position?: Point };
+
+const grid: [number, number] = [6, 6];
+
+// foldedAs is a layout as somebody looks at it who does not change it.
+function foldedAs(layout: Layout | undefined, folded: Record<string, boolean>): Layout | undefined {
+  if (!layout?.groups) return layout;
+  return { ...layout, groups: Object.fromEntries(Object.entries(layout.groups).map(([id, g]) => [id, { ...g, collapsed: folded[id] ?? g.collapsed }])) };
 }
 
 // leads tells whether one comes from a step to another: a link back would be a circle.

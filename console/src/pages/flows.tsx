@@ -2,13 +2,16 @@ import { useEffect, useState } from "react";
 import { call, Failed } from "../api/client";
 import { parse, print } from "../api/json";
 import { useResource } from "../api/resource";
-import type { Flow, FlowList, FlowVersions, RunInfo, RunList, StartedRun } from "../api/types";
+import type { Flow, FlowList, RunInfo, RunList, StartedRun } from "../api/types";
 import { Export, Import } from "../flow/cross";
 import { Designer } from "../flow/designer";
 import { Graph } from "../flow/graph";
+import type { Layout } from "../flow/layout";
+import { HeatMap } from "../flow/past";
 import { RunState } from "../flow/runstate";
 import { sampleOf, type Schema } from "../flow/sample";
 import { SchemaForm, within } from "../flow/schemaform";
+import { Versions } from "../flow/versions";
 import { useT } from "../i18n";
 import { useMay } from "../roles";
 import { go, href, usePlace, useQuery } from "../router";
@@ -112,7 +115,7 @@ function One({ name }: { name: string }) {
   const [exporting, setExporting] = useState(false);
   const f = r.data;
   if (!f) return r.error ? (r.error.code === "not_found" ? <Empty title={t("flow.none", { name })}><a href={href(["flows"])}>{t("nav.flows")}</a></Empty> : <Trouble error={r.error} />) : <Loading />;
-  const tabs = { "": t("flow.graph"), yaml: "YAML", versions: t("flow.versions"), runs: t("flow.runs") };
+  const tabs = { "": t("flow.graph"), yaml: "YAML", heat: t("heat"), versions: t("flow.versions"), runs: t("flow.runs") };
   return (
     <>
       <Head title={f.name} lead={<><a href={href(["flows"])}>{t("nav.flows")}</a>{f.description && " / " + f.description}</>}>
@@ -124,9 +127,10 @@ function One({ name }: { name: string }) {
       <nav class="tabs" aria-label={f.name}>
         {Object.entries(tabs).map(([k, label]) => <a key={k} href={href(["flows", name], { tab: k, version })} aria-current={tab === k ? "page" : undefined}>{label}</a>)}
       </nav>
-      {tab === "" && <><Graph steps={f.steps} /><Steps f={f} /></>}
+      {tab === "" && <><Graph steps={f.steps} layout={f.layout as Layout | undefined} /><Steps f={f} /></>}
       {tab === "yaml" && <pre tabIndex={0} aria-label="YAML">{f.source}</pre>}
-      {tab === "versions" && <Versions name={name} />}
+      {tab === "heat" && <HeatMap name={name} steps={f.steps} layout={f.layout as Layout | undefined} />}
+      {tab === "versions" && <Versions flow={f} />}
       {tab === "runs" && <FlowRuns name={name} />}
       {exporting && <Export name={name} source={(use) => use(f.source ?? "")} close={() => setExporting(false)} />}
       {starting && <Start f={f} close={() => setStarting(false)} />}
@@ -153,22 +157,6 @@ function Steps({ f }: { f: Flow }) {
         </table>
       </div>
     </section>
-  );
-}
-
-function Versions({ name }: { name: string }) {
-  const t = useT();
-  const r = useResource<FlowVersions>(`/api/flows/${encodeURIComponent(name)}/versions`, { limit: 20 });
-  if (!r.data) return r.error ? <Trouble error={r.error} /> : <Loading />;
-  return (
-    <ol class="places">
-      {r.data.items.map((v) => (
-        <li key={v.version} class="found">
-          <a href={href(["flows", name], { version: String(v.version) })}>{t("flow.versionn", { n: v.version })}</a>
-          <span>{v.changes.length === 0 ? <span class="dim">{t("flow.first")}</span> : v.changes.map((c, i) => <div key={i}><b>{c.step}</b> {c.kind}: {c.text}</div>)}</span>
-        </li>
-      ))}
-    </ol>
   );
 }
 

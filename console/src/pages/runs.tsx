@@ -5,6 +5,8 @@ import { print } from "../api/json";
 import { useResource } from "../api/resource";
 import type { Flow, FlowRun, Job, JobEvent, RunStep } from "../api/types";
 import { Graph } from "../flow/graph";
+import type { Layout } from "../flow/layout";
+import { Slider } from "../flow/past";
 import { RunState } from "../flow/runstate";
 import { look } from "../flow/shape";
 import { useT } from "../i18n";
@@ -28,6 +30,7 @@ function Run({ id }: { id: string }) {
   const first = useResource<FlowRun>(path);
   const [live, setLive] = useState<FlowRun>();
   const [chosen, choose] = useState<string>();
+  const [was, showPast] = useState<RunStep[]>();
   // Between two looks at the whole run, what its jobs tell is put into it.
   const step = (e: JobEvent & { step: string; undo?: boolean }) =>
     setLive((r) => r && !e.undo ? { ...r, steps: r.steps.map((s) => (s.id === e.step ? tell(s, e) : s)) } : r);
@@ -46,7 +49,8 @@ function Run({ id }: { id: string }) {
       {run.waiting.length > 0 && !over(run) && (
         <div class="note" role="status">{run.waiting.map((w, i) => <div key={i}>{w.step && <button type="button" class="quiet small" onClick={() => choose(w.step)}>{w.step}</button>} {w.text}</div>)}</div>
       )}
-      {flow.data && <Graph steps={flow.data.steps} run={run.steps} chosen={chosen} choose={choose} />}
+      {flow.data && <Graph steps={flow.data.steps} layout={flow.data.layout as Layout | undefined} run={was ?? run.steps} chosen={chosen} choose={choose} />}
+      {flow.data && <Slider run={run} steps={flow.data.steps} show={showPast} />}
       <Trouble error={flow.error} />
       {one ? <StepPanel key={one.id} run={run} step={one} form={flow.data?.steps.find((s) => s.id === one.id)?.approval} /> : <Outline steps={run.steps} choose={choose} />}
       <Pairs pairs={[{ name: t("flow.version"), value: <a href={href(["flows", run.flow], { version: String(run.version) })}>{run.version}</a> }, { name: t("job.started"), value: <Moment at={run.startedAt} /> }, run.finishedAt && { name: t("job.finished"), value: <Moment at={run.finishedAt} /> }]} />

@@ -123,7 +123,7 @@ func (a *API) heatOf(ctx context.Context, id string, steps map[string]*timed) (n
 			steps[step] = t
 		}
 		t.Count++
-		if j.State == forebay.StateDead {
+		if j.State == forebay.StateDead || s.Error != nil {
 			t.Failed++
 		}
 		if j.Attempts > 1 || j.State == forebay.StateCompleted && j.Attempts > 0 {

@@ -25,4 +25,11 @@ func TestDurationsByMinute(t *testing.T) {
 	if v.Counts[59][0] != 0 || v.Counts[59][6] != 1 || v.Counts[0][12] != 1 {
 		t.Errorf("an hour later the first minute is %v, the last %v", v.Counts[0], v.Counts[59])
 	}
+	for i, rows := range m.durations(at.Add(3 * time.Hour)).Counts {
+		for _, n := range rows {
+			if n != 0 {
+				t.Fatalf("after hours without anything minute %d is %v", i, rows)
+			}
+		}
+	}
 }

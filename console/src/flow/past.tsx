@@ -96,15 +96,15 @@ export function HeatMap({ name, steps, layout }: { name: string; steps: FlowStep
   const heat = useMemo(() => {
     const value = (s: FlowHeat["steps"][number]) => (of === "time" ? s.p95Seconds : of === "wait" ? s.waitP95Seconds : s.failed / Math.max(1, s.count));
     const most = Math.max(1e-9, ...(r.data?.steps ?? []).map(value));
-    return new Map<string, Heat>((r.data?.steps ?? []).map((s) => [s.id, { share: value(s) / most, text: of === "failures" ? t("heat.failed", { failed: s.failed, count: s.count }) : (of === "time" ? `p50 ${seconds(s.p50Seconds)} · ` : "") + `p95 ${seconds(value(s))}` }]));
+    return new Map<string, Heat>((r.data?.steps ?? []).map((s) => [s.id, { share: value(s) / most, text: of === "failures" ? t("heatmap.failed", { failed: s.failed, count: s.count }) : (of === "time" ? `p50 ${seconds(s.p50Seconds)} · ` : "") + `p95 ${seconds(value(s))}` }]));
   }, [r.data, of]);
   if (!r.data) return <Trouble error={r.error} />;
   return (
     <section>
-      <h2>{t("heat")}</h2>
-      <div class="chips" role="group" aria-label={t("heat")}>
-        {(["time", "wait", "failures"] as const).map((k) => <button key={k} type="button" class="chip" aria-pressed={of === k} onClick={() => show(k)}>{t(`heat.${k}`)}</button>)}
-        <span class="dim">{t("heat.of", { n: r.data.runs })}{r.data.more && " +"}</span>
+      <h2>{t("heatmap")}</h2>
+      <div class="chips" role="group" aria-label={t("heatmap")}>
+        {(["time", "wait", "failures"] as const).map((k) => <button key={k} type="button" class="chip" aria-pressed={of === k} onClick={() => show(k)}>{t(`heatmap.${k}`)}</button>)}
+        <span class="dim">{t("heatmap.of", { n: r.data.runs })}{r.data.more && " +"}</span>
       </div>
       <Graph steps={steps} layout={layout} heat={heat} />
     </section>

@@ -115,7 +115,7 @@ function One({ name }: { name: string }) {
   const [exporting, setExporting] = useState(false);
   const f = r.data;
   if (!f) return r.error ? (r.error.code === "not_found" ? <Empty title={t("flow.none", { name })}><a href={href(["flows"])}>{t("nav.flows")}</a></Empty> : <Trouble error={r.error} />) : <Loading />;
-  const tabs = { "": t("flow.graph"), yaml: "YAML", heat: t("heat"), versions: t("flow.versions"), runs: t("flow.runs") };
+  const tabs = { "": t("flow.graph"), yaml: "YAML", heat: t("heatmap"), versions: t("flow.versions"), runs: t("flow.runs") };
   return (
     <>
       <Head title={f.name} lead={<><a href={href(["flows"])}>{t("nav.flows")}</a>{f.description && " / " + f.description}</>}>

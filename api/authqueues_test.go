@@ -12,6 +12,7 @@ import (
 	"github.com/forebayhq/forebay/api"
 	"github.com/forebayhq/forebay/audit"
 	"github.com/forebayhq/forebay/badrow"
+	"github.com/forebayhq/forebay/catalog"
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/flow/runner"
 	"github.com/forebayhq/forebay/keyring"
@@ -40,8 +41,9 @@ func everyRoute(receipt, action string, seq, bad int64) []asked {
 	job, letter := "/api/jobs/secret-1", fmt.Sprintf("/api/dead/%d", seq)
 	file := "flow: secretflow\nsteps:\n  a: {use: secretkind, queue: secretq}\n"
 	source, _ := json.Marshal(map[string]string{"source": file})
+	preview, _ := json.Marshal(map[string]string{"source": file, "step": "a"})
 	other := `{"queue":"secretq","name":"secretkind","data":{"a":"secret"}}`
-	return []asked{
+	looks := []asked{
 		{"list-queues", "/api/queues", "", empty}, {"get-queue", "/api/queues/secretq", "", refused},
 		{"get-limits", "/api/queues/secretq/limits", "", refused}, {"peek-queue", "/api/queues/secretq/messages", "", refused}, {"queue-durations", "/api/queues/secretq/durations", "", refused},
 		{"scaling", "/api/scaling", "", empty}, {"scaling-of-queue", "/api/scaling/secretq", "", refused},
@@ -71,7 +73,17 @@ func everyRoute(receipt, action string, seq, bad int64) []asked {
 		{"list-runs", "/api/runs", "", empty}, {"get-run", "/api/runs/secretrun", "", refused}, {"stream-run", "/api/runs/secretrun/stream", "", refused},
 		{"get-session", "/api/session", "", open}, {"list-keys", "/api/keys", "", refused}, {"list-access-keys", "/api/sqs/keys", "", refused},
 		{"list-audit", "/api/audit", "", refused}, {"list-views", "/api/views", "", empty}, {"add-ticket", "/api/stream-tickets", `{"path":"/api/stream"}`, open},
+		{"list-handlers", "/api/handlers", "", empty}, {"flow-heat", "/api/flows/secretflow/heat", "", refused},
+		{"preview-flow", "/api/flows/preview", string(preview), refused},
+	}
+	return append(looks, everyChange(receipt, action, letter, job, file, other)...)
+}
 
+// everyChange asks those that change something.
+func everyChange(receipt, action, letter, job, file, other string) []asked {
+	return []asked{
+		{"put-handler", "/api/queues/secretq/handlers/secretkind", `{"title":"x"}`, refused}, {"delete-handler", "/api/queues/secretq/handlers/secretkind", "", refused},
+		{"restore-flow", "/api/flows/secretflow/versions/1/restore", `{"reason":"x"}`, refused}, {"release-flow", "/api/flows/secretflow/versions/1/release", `{"comment":"x"}`, refused},
 		{"mute-alert", "/api/alerts/dead/mute", `{"for":"1h"}`, refused}, {"pause-queue", "/api/queues/secretq/pause", "", refused},
 		{"resume-queue", "/api/queues/secretq/resume", "", refused}, {"set-limits", "/api/queues/secretq/limits", `{"active":9}`, refused},
 		{"set-concurrency", "/api/queues/secretq/concurrency", `{"auto":true}`, refused},
@@ -220,12 +232,14 @@ func startSecrets(t *testing.T) (s *server, receipt, action string, bad int64) {
 	s = start(t, func(c *api.Config) {
 		c.Schedules = must[*schedule.Scheduler](t)(schedule.New(schedule.Config{Broker: c.Broker}))
 		c.Flows = must[*runner.Runner](t)(runner.New(c.Broker, runner.Config{Alone: true}))
+		c.Catalog = must[*catalog.Catalog](t)(catalog.New(catalog.Config{Documents: c.Broker}))
 		c.Workers = []api.Worker{{Queue: "secretq"}}
 		log := must[*audit.Log](t)(audit.Open(t.TempDir()+"/audit", audit.Config{}))
 		t.Cleanup(func() { log.Close() })
 		c.Audit = log
 	})
 	data := json.RawMessage(`{"a":"hush"}`)
+	must[api.Handler](t)(s.PutHandler(ctx, "secretq", "secretkind", api.HandlerAbout{Title: "secret"}))
 	s.die(t, "secretq", "secretcode", 2)
 	for id, delay := range map[string]time.Duration{"secret-done": 0, "secret-1": time.Hour, "secret-late": time.Hour} {
 		must[api.AddedJob](t)(s.AddJob(ctx, api.NewJob{ID: id, Queue: "secretq", Name: "secretkind", Data: data, Delay: api.Duration(delay)}, ""))

@@ -90,7 +90,7 @@ func (n *node) await(ctx context.Context, path string, within time.Duration) err
 		}
 		select {
 		case <-n.exited:
-			return fmt.Errorf("%s ended: %s", n.name, tail(n.log))
+			return fmt.Errorf("%s ended (%s): %s", n.name, n.cmd.ProcessState, tail(n.log))
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %s is not 200 within %s: %v %v: %s", n.name, path, within, status, err, tail(n.log))
 		case <-time.After(50 * time.Millisecond):

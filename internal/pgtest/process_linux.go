@@ -74,6 +74,7 @@ func startProcess(cmd *exec.Cmd) (*process, error) {
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
+		defer runtime.UnlockOSThread() // or its end would be that of other processes which it has started
 		defer close(p.done)
 		err := cmd.Start()
 		if err == nil {

@@ -115,7 +115,9 @@ const commands = {
   async workers ({ queue: q }) { return { all: await queue(q).getWorkers() } },
   async finished ({ queue: q, id, ms }) {
     const j = await queue(q).getJob(id)
-    const ev = new QueueEvents(q, { connection, prefix })
+    // From the first event on: one that reads from "$" misses what comes between its look
+    // whether the job has finished and its first XREAD.
+    const ev = new QueueEvents(q, { connection, prefix, lastEventId: '0-0' })
     try {
       return { value: await j.waitUntilFinished(ev, ms) }
     } catch (e) {

@@ -76,7 +76,7 @@ func TestReplayLeavesWhenTheServerStops(t *testing.T) {
 	}
 }
 
-// Without a rate a replay writes 250 at a time and leaves the sink to live work for as long
+// Without a rate a replay writes 100 at a time and leaves the sink to live work for as long
 // as that took, for longer where that is behind. Where there is none it writes 1,000, and goes on at once.
 func TestReplayGivesWay(t *testing.T) {
 	const batch = 100 * time.Millisecond
@@ -84,10 +84,10 @@ func TestReplayGivesWay(t *testing.T) {
 		live func(context.Context) (history.Live, error)
 		want time.Duration
 	}{
-		"not told": {nil, 12*batch + 11*batch},
-		"none":     {func(context.Context) (history.Live, error) { return history.Live{Done: 7}, nil }, 5*batch + batch}, // twice 250 to see that
-		"some":     {func(context.Context) (history.Live, error) { return history.Live{Done: time.Now().UnixNano()}, nil }, 12*batch + 11*batch},
-		"behind":   {func(context.Context) (history.Live, error) { return history.Live{Behind: true}, nil }, 12*batch + 44*batch},
+		"not told": {nil, 30*batch + 29*batch},
+		"none":     {func(context.Context) (history.Live, error) { return history.Live{Done: 7}, nil }, 5*batch + batch}, // twice 100 to see that
+		"some":     {func(context.Context) (history.Live, error) { return history.Live{Done: time.Now().UnixNano()}, nil }, 30*batch + 29*batch},
+		"behind":   {func(context.Context) (history.Live, error) { return history.Live{Behind: true}, nil }, 30*batch + 116*batch},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

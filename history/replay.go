@@ -48,7 +48,7 @@ type Outcome struct {
 
 const (
 	replayBatch = 1000
-	besideBatch = 250
+	besideBatch = 100
 	maxRate     = 1_000_000
 	patience    = 10 * time.Second // a batch that the target does not take is tried again after an eighth of it, at first
 )

@@ -101,8 +101,9 @@ func (p *producer) events(ctx, patient context.Context, users int, mean time.Dur
 		}
 		if p.post(patient, some, segment) {
 			p.b.ackEvents(some)
-			if p.rng.IntN(20) == 0 && p.post(patient, slices.DeleteFunc(slices.Clone(some), func(e event) bool { return e.bad }), segment) {
-				p.b.count(func(c *counts) { c.Duplicates += len(some) })
+			good := slices.DeleteFunc(slices.Clone(some), func(e event) bool { return e.bad })
+			if p.rng.IntN(20) == 0 && len(good) > 0 && p.post(patient, good, segment) {
+				p.b.count(func(c *counts) { c.Duplicates += len(good) })
 			}
 		}
 	}

@@ -75,10 +75,13 @@ func (e *Engine) run(whole context.Context, name string, args ...any) (reply, er
 	}
 	all := append([]any{e.cfg.Prefix, now, e.cfg.History, e.cfg.Metrics}, args...)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		began := e.now()
 		v, err := scripts()[name].Run(ctx, e.client, []string{e.global("h")}, all...).Slice()
 		if err == nil {
 			e.did()
-			return e.taken(v), nil
+			r := e.taken(v)
+			e.hear(r.now, began)
+			return r, nil
 		}
 		if !undone(err) || !pause(ctx, wait) {
 			if late(err) && whole.Err() == nil {

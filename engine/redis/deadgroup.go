@@ -192,7 +192,7 @@ func (e *Engine) EndDead(ctx context.Context, ends []engine.DeadEnd) ([]error, e
 			if errs[i] = engine.CheckMessage(next, now); errs[i] != nil {
 				continue
 			}
-			it := itemOf(next)
+			it := e.itemOf(next)
 			tell = append([]any{ends[i].Reason, 1}, it.args()...)
 		}
 		seqs, tells, of = append(seqs, ends[i].Seq), append(tells, tell), append(of, i)

@@ -105,3 +105,8 @@ func (e *Engine) Waits(queue string) bool {
 
 // ListAgain does what the keeper does from time to time for the names of connections.
 func (e *Engine) ListAgain() { e.listed.again() }
+
+// ByServer gives a time by the clock of Redis, of which something was heard.
+func ByServer(server, heardAt, now, t time.Time) time.Time {
+	return atMillis((&heard{server.UnixMilli(), heardAt}).shift(t.UnixMilli(), now))
+}

@@ -130,7 +130,7 @@ func (e *Engine) Change(ctx context.Context, changes []engine.JobChange) ([]erro
 		if errs[i] = engine.CheckChange(c, now); errs[i] != nil {
 			continue
 		}
-		args, of = append(append(args, idArgs(c.ID)...), changeArgs(c)...), append(of, i)
+		args, of = append(append(args, idArgs(c.ID)...), e.changeArgs(c)...), append(of, i)
 	}
 	args[0] = len(of)
 	v, err := e.run(ctx, "change", args...)
@@ -150,13 +150,13 @@ func (e *Engine) Change(ctx context.Context, changes []engine.JobChange) ([]erro
 	return errs, nil
 }
 
-func changeArgs(c *engine.JobChange) []any {
+func (e *Engine) changeArgs(c *engine.JobChange) []any {
 	priority, due, payload, data, enc := -1, int64(-1), "", "", ""
 	if c.Priority != nil {
 		priority = bullPriority(*c.Priority)
 	}
 	if c.Due != nil {
-		due = millis(*c.Due)
+		due = e.byServer(millis(*c.Due))
 	}
 	if c.Payload != nil {
 		payload = "1"

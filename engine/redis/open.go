@@ -42,6 +42,7 @@ type Engine struct {
 	instance string       // of this opening; tokens begin with it
 	calls    atomic.Int64 // number of the last Receive
 	epoch    string
+	heard    atomic.Pointer[heard] // nil: nothing yet
 
 	running sync.WaitGroup // calls, and what runs beside them
 	closing chan struct{}

@@ -199,7 +199,7 @@ func failures(vs []string, job bool) []forebay.Cause {
 func (e *Engine) giveBack(ds []forebay.Delivery) {
 	items := make([]settleItem, 0, len(ds))
 	for _, d := range ds {
-		if it, ok := itemOfSettlement(&forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Release}); ok {
+		if it, ok := e.itemOfSettlement(&forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Release}); ok {
 			items = append(items, it)
 		}
 	}

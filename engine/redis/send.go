@@ -55,7 +55,7 @@ func (e *Engine) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.Se
 		for ; i < len(msgs) && len(items) < sendsReady; i++ {
 			res[i].ID = msgs[i].ID
 			if res[i].Err = engine.CheckMessage(&msgs[i], now); res[i].Err == nil {
-				items, of = append(items, itemOf(&msgs[i])), append(of, i)
+				items, of = append(items, e.itemOf(&msgs[i])), append(of, i)
 			}
 		}
 		return items

@@ -31,7 +31,7 @@ func (e *Engine) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, 
 	errs := make([]error, len(ss))
 	items, of := make([]settleItem, 0, len(ss)), make([]int, 0, len(ss))
 	for i := range ss {
-		it, ok := itemOfSettlement(&ss[i])
+		it, ok := e.itemOfSettlement(&ss[i])
 		if !ok {
 			errs[i] = lost(ss[i].Receipt)
 			continue
@@ -77,7 +77,7 @@ func (e *Engine) checkSettlement(s *forebay.Settlement) error {
 	return nil
 }
 
-func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
+func (e *Engine) itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	token, queue, id, ok := readReceipt(s.Receipt)
 	if !ok {
 		return settleItem{}, false
@@ -92,7 +92,7 @@ func itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	}
 	it.size = 256 + len(it.arg)
 	for i := range s.Next {
-		n := itemOf(&s.Next[i])
+		n := e.itemOf(&s.Next[i])
 		it.next, it.size = append(it.next, n), it.size+sizeOfSend(n)
 	}
 	return it, true

@@ -120,10 +120,10 @@ var modes = map[forebay.DedupMode]string{
 }
 
 // itemOf makes of a message what the scripts take.
-func itemOf(m *forebay.Message) sendItem {
+func (e *Engine) itemOf(m *forebay.Message) sendItem {
 	data, enc := storePayload(m.Payload)
 	o := options{Attempts: cmp.Or(m.Limits.Attempts, forebay.DefaultAttempts), Priority: bullPriority(m.Priority), JobID: storedID(m.ID), RemoveOnComplete: true}
-	r := rules{due: notBefore(m.NotBefore), limit: m.LimitKey}
+	r := rules{due: e.byServer(notBefore(m.NotBefore)), limit: m.LimitKey}
 	if m.Group != "" {
 		r.chain = "g:" + m.Group
 	}

@@ -41,6 +41,9 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
+	if deeper(raw, maxDepth) {
+		return nil, fmt.Errorf("objects and lists lie in each other more than %d deep", maxDepth)
+	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
@@ -61,6 +64,30 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 		s.hard = s.hard || bytes.Contains(raw, []byte(word))
 	}
 	return s, nil
+}
+
+// maxDepth bounds a schema, whose compiling takes the square of its depth.
+const maxDepth = 64
+
+// deeper tells whether JSON has more levels than so many.
+func deeper(raw []byte, most int) bool {
+	depth, text := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch b := raw[i]; {
+		case text && b == '\\':
+			i++
+		case b == '"':
+			text = !text
+		case text:
+		case b == '{' || b == '[':
+			if depth++; depth > most {
+				return true
+			}
+		case b == '}' || b == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // address is where a schema is as far as the compiler knows.

@@ -73,3 +73,16 @@ func TestASchemaIsWholeAndSaysWhetherItIsEnforced(t *testing.T) {
 		t.Error("a condition on what is not known is judged, or one on what is known is not", err)
 	}
 }
+
+// A schema may be 64 levels deep, wherever brackets stand in its texts.
+func TestDepth(t *testing.T) {
+	nested := func(n int) []byte {
+		return []byte(strings.Repeat(`{"description":"[{\"[{","items":`, n) + "true" + strings.Repeat("}", n))
+	}
+	if _, err := schema.Compile(nested(64)); err != nil {
+		t.Errorf("64 levels: %v", err)
+	}
+	if _, err := schema.Compile(nested(65)); err == nil {
+		t.Error("65 levels are taken")
+	}
+}

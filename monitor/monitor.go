@@ -11,8 +11,12 @@
 package monitor
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -93,11 +97,24 @@ func New(cfg Config) (*Monitor, error) {
 // Handler answers scrapes. A part that fails is left out and logged.
 func (m *Monitor) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		ErrorLog:            slog.NewLogLogger(m.cfg.Logger.Handler(), slog.LevelWarn),
+		ErrorLog:            scrapeLog{m.cfg.Logger},
 		ErrorHandling:       promhttp.ContinueOnError,
 		MaxRequestsInFlight: 4,
 		Timeout:             10 * time.Second,
 	})
+}
+
+// scrapeLog takes what goes wrong with a scrape. One that its client has given up, or that
+// the end of the process cuts off, fails once for each family, and is no fault of a part.
+type scrapeLog struct{ log *slog.Logger }
+
+func (l scrapeLog) Println(v ...any) {
+	for _, one := range v {
+		if err, ok := one.(error); ok && errors.Is(err, context.Canceled) {
+			return
+		}
+	}
+	l.log.Warn(strings.TrimSuffix(fmt.Sprintln(v...), "\n"))
 }
 
 // Accepted is how fast requests were answered in the last minute, refused ones

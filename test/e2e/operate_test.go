@@ -4,65 +4,12 @@ package e2e
 
 import (
 	"encoding/hex"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
-	"google.golang.org/protobuf/proto"
 )
-
-// spans takes what is sent over OTLP, as a line each: its name, trace, and the traces that
-// it links to.
-type spans struct {
-	mu    sync.Mutex
-	lines []string
-}
-
-func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var in collector.ExportTraceServiceRequest
-	body, err := io.ReadAll(r.Body)
-	if err == nil {
-		err = proto.Unmarshal(body, &in)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, of := range in.ResourceSpans {
-		for _, scope := range of.ScopeSpans {
-			for _, span := range scope.Spans {
-				line := span.Name + " in " + hex.EncodeToString(span.TraceId) + " links"
-				for _, l := range span.Links {
-					line += " " + hex.EncodeToString(l.TraceId)
-				}
-				s.lines = append(s.lines, line)
-			}
-		}
-	}
-}
-
-// find gives the first line with all of these parts.
-func (s *spans) find(parts ...string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, line := range s.lines {
-		all := true
-		for _, part := range parts {
-			all = all && strings.Contains(line, part)
-		}
-		if all {
-			return line
-		}
-	}
-	return ""
-}
 
 // What an operator looks at, on the real binary: traces of one event across edge, queue and
 // sink, and of one job; the audit log; health; how many workers are wanted.
@@ -71,7 +18,7 @@ func TestWhatAnOperatorSees(t *testing.T) {
 	otlp := httptest.NewServer(seen)
 	t.Cleanup(otlp.Close)
 	s := newServer(t, "OTEL_EXPORTER_OTLP_ENDPOINT="+otlp.URL, "OTEL_BSP_SCHEDULE_DELAY=50")
-	s.args = []string{"--set", `handlers.shout.command=["sh","-c","cat >/dev/null; echo"]`, "--set", "handlers.shout.queue=shouts"}
+	s.args = []string{"--set", `handlers.shout.command=["sh","-c","cat >/dev/null; echo"]`, "--set", "handlers.shout.queue=shouts", "--set", "sink.batchAge=20ms"}
 	s.start()
 	const event, job = "4bf92f3577b34da6a3ce929d0e0e4736", "0af7651916cd43dd8448eb211c80319c"
 	send := func(path, trace, body string) {
@@ -83,13 +30,19 @@ func TestWhatAnOperatorSees(t *testing.T) {
 	}
 	send("/ingest/event", event, `{"eventId":"e1","eventType":"x","payload":{}}`)
 	send("/api/jobs", job, `{"queue":"shouts","name":"shout","data":{}}`)
-	for _, want := range [][]string{
-		{"POST /ingest/event in " + event}, {"queue events in " + event + " links "}, {"write events in ", "links " + event},
-		{"POST /api/jobs in " + job}, {"queue shouts in " + job}, {"handle shout in " + job},
+	for _, want := range []struct{ name, in string }{
+		{"POST /ingest/event", event}, {"queue events", event}, {"write events", event},
+		{"POST /api/jobs", job}, {"queue shouts", job}, {"handle shout", job},
 	} {
-		if !eventually(t, 20*time.Second, func() bool { return seen.find(want...) != "" }) {
-			t.Errorf("no span %q", want)
+		if !eventually(t, 20*time.Second, func() bool { return seen.find(want.name, want.in) != nil }) {
+			t.Fatalf("no span %q of trace %s", want.name, want.in)
 		}
+	}
+	if batch := seen.find("write events", event); hex.EncodeToString(batch.TraceId) == event {
+		t.Error("a batch belongs to many traces: it is linked, and is in none of them")
+	}
+	if *picture != "" {
+		draw(t, *picture, event, seen.find("POST /ingest/event", event), seen.find("queue events", event), seen.find("write events", event))
 	}
 
 	s.mustForebay("queues", "pause", "shouts")

@@ -29,6 +29,7 @@ type node struct {
 	data, log    string
 	roles        string
 	env, args    []string
+	far          bool // what keeps its queues is another process
 
 	mu     sync.Mutex // guards all below
 	cmd    *exec.Cmd
@@ -120,7 +121,8 @@ func (n *node) kill() {
 	<-exited
 }
 
-// terminate asks it to end; an error: it did not, or said that something went wrong.
+// terminate asks it to end; an error: it did not, or said that something went wrong. One whose
+// queues are kept elsewhere may say that they were away until its time to drain was over.
 func (n *node) terminate(within time.Duration) error {
 	cmd, exited := n.process()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -130,13 +132,16 @@ func (n *node) terminate(within time.Duration) error {
 	select {
 	case <-exited:
 	case <-time.After(within):
+		n.signal(syscall.SIGQUIT) // the stacks of its goroutines
+		rest(context.Background(), time.Second)
 		n.kill()
-		return fmt.Errorf("SIGTERM did not end it within %s", within)
+		return fmt.Errorf("SIGTERM did not end it within %s; where its goroutines were is at the end of %s", within, n.log)
 	}
-	if code := cmd.ProcessState.ExitCode(); code != 0 {
-		return fmt.Errorf("SIGTERM ended it with code %d: %s", code, tail(n.log))
+	code, said := cmd.ProcessState.ExitCode(), tail(n.log)
+	if code == 0 || code == 1 && n.far && strings.Contains(said[max(0, len(said)-600):], "verdicts could not be stored; their messages come again") {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("SIGTERM ended it with code %d: %s", code, said)
 }
 
 func (n *node) pid() int {

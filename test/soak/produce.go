@@ -62,7 +62,7 @@ func (p *producer) refusal(path string, err error) {
 
 // apis are the nodes that take such a request.
 func (s *stand) apis(path string) []*node {
-	if s.engine == "redis" && strings.HasPrefix(path, "/api/jobs") {
+	if (s.engine == "redis" || s.engine == "postgres") && strings.HasPrefix(path, "/api/jobs") {
 		return s.nodes
 	}
 	return s.nodes[:1]

@@ -34,7 +34,7 @@ type stand struct {
 }
 
 // engines that a soak goes over.
-var engines = []string{"sqlite", "redis", "sqs"}
+var engines = []string{"sqlite", "redis", "postgres", "sqs"}
 
 func newStand(ctx context.Context, cfg *config, engine, target string) (*stand, error) {
 	s := &stand{engine: engine, dir: filepath.Join(cfg.dir, engine), nets: map[string]*network{}}
@@ -63,6 +63,8 @@ func (s *stand) build(ctx context.Context, cfg *config, target string) (err erro
 	switch s.engine {
 	case "redis":
 		err = s.withRedis(ctx, &shared)
+	case "postgres":
+		shared = append(shared, "FOREBAY_POSTGRES_URL="+database)
 	case "sqs":
 		var more []string
 		more, err = s.withSQS(ctx, cfg, &shared)
@@ -71,8 +73,14 @@ func (s *stand) build(ctx context.Context, cfg *config, target string) (err erro
 	if err != nil {
 		return err
 	}
-	roles := map[string][]string{"sqlite": {"ingest,api,worker,console"}, "redis": {"ingest,api,worker,console", "api,worker"}, "sqs": {"ingest,api,worker,console", "ingest,api,worker"}}
-	for i, roles := range roles[s.engine] {
+	roles := []string{"ingest,api,worker,console", "api,worker"}
+	switch s.engine {
+	case "sqlite":
+		roles = roles[:1]
+	case "sqs":
+		roles[1] = "ingest,api,worker"
+	}
+	for i, roles := range roles {
 		if i > 0 && s.engine == "sqs" {
 			settings = cfg.settings(s.engine) // the ledger of the jobs is the first node's
 		}
@@ -100,7 +108,7 @@ func (s *stand) node(cfg *config, name, roles string, env, settings []string) (*
 	}
 	n := &node{
 		name: name, binary: cfg.binary, addr: addr, sqs: "off", roles: roles, env: env,
-		data: filepath.Join(s.dir, name), log: filepath.Join(s.dir, name+".log"),
+		data: filepath.Join(s.dir, name), log: filepath.Join(s.dir, name+".log"), far: s.engine != "sqlite",
 	}
 	if s.clock != nil {
 		n.env = append([]string{clockVariable + "=" + s.clock.file.Name()}, n.env...)

@@ -27,6 +27,7 @@ type want struct {
 	kept  bool
 	waits bool
 	tried bool
+	gone  bool         // whoever asked only waits for what is being claimed
 	got   chan claimed // has room for one
 }
 
@@ -179,7 +180,7 @@ func (d *desk) start() {
 	}
 }
 
-// leave takes a want away. False: it is being claimed for.
+// leave takes a want away. False: it is being claimed for, and is answered after that.
 func (d *desk) leave(w *want) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,6 +190,7 @@ func (d *desk) leave(w *want) bool {
 			return true
 		}
 	}
+	w.gone = true
 	return false
 }
 
@@ -274,7 +276,7 @@ func (d *desk) give(ws []*want, got [][]forebay.Delivery, gen int, err error) {
 		switch {
 		case err != nil:
 			w.got <- claimed{err: err}
-		case len(got[i]) > 0 || !w.waits && !any:
+		case len(got[i]) > 0 || w.gone || !w.waits && !any:
 			w.got <- claimed{ds: got[i]}
 		default:
 			w.tried = !any && gen == d.gen

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"testing"
@@ -159,5 +160,47 @@ func TestOpenRefuses(t *testing.T) {
 	}
 	if _, err := postgres.Open(t.Context(), postgres.Config{URL: "postgres://127.0.0.1:1/x", Timeout: 300 * time.Millisecond}); forebay.CodeOf(err) != forebay.CodeUnavailable {
 		t.Fatalf("an address where nobody is gave %v, want code unavailable", err)
+	}
+}
+
+// A receive whose caller goes away while it is being claimed for ends with that claim, also
+// where there was nothing to claim.
+func TestCallerGoesDuringAClaim(t *testing.T) {
+	cfg := postgres.Config{URL: pgtest.Database(t)}
+	e := open(t, cfg)
+	send(t, e, message("m"))
+	if ds, err := e.Receive(t.Context(), engine.Receive{Queue: "q", Max: 1}); err != nil || len(ds) != 1 {
+		t.Fatal(ds, err)
+	}
+	conn, err := pgx.Connect(t.Context(), cfg.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	tx, err := conn.Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "LOCK TABLE forebay.item"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		_, err := e.Receive(ctx, engine.Receive{Queue: "q", Max: 1, Wait: engine.MaxWait})
+		ended <- err
+	}()
+	for waiting := 0; waiting == 0; {
+		if err := tx.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }

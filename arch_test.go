@@ -61,7 +61,7 @@ var imports = []importRule{
 	{"stream", []string{".", "engine", "broker"}, "it shows what the broker's watcher tells"},
 	{"inbox", []string{".", "engine", "broker", "stream"}, "documents of the broker, and their routes"},
 	{"images", []string{".", "engine", "broker", "storage", "stream", "task/image"}, "the routes of one service: it sends jobs and shows them"},
-	{"ingest", []string{".", "event", "keyring", "badrow", "broker"}, "the edge only sends; it knows no engine and no sink"},
+	{"ingest", []string{".", "event", "keyring", "badrow", "broker", "internal/schema"}, "the edge only sends; it knows no engine and no sink"},
 	{"sink", []string{".", "event", "worker"}, "a sink is a handler of a worker"},
 	{"sink/*", []string{".", "event", "worker", "sink", "internal/salvage"}, "sinks never import each other"},
 	{"monitor", []string{".", "engine", "event", "badrow", "broker", "worker", "ingest", "sink"}, "it watches the parts; none of them knows it"},

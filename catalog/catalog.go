@@ -12,6 +12,7 @@
 package catalog
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"sort"
@@ -141,7 +142,7 @@ func (c *Catalog) now(ctx context.Context) map[key]*Entry {
 	}
 	c.asked = true
 	c.mu.Unlock()
-	fresh, err := c.load(ctx)
+	fresh, err := c.load(ctx, all)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.asked, c.read = false, c.cfg.Now()
@@ -151,7 +152,8 @@ func (c *Catalog) now(ctx context.Context) map[key]*Entry {
 	return c.all
 }
 
-func (c *Catalog) load(ctx context.Context) (all []*Entry, err error) {
+// load reads what is registered. What is as it was before is not compiled again.
+func (c *Catalog) load(ctx context.Context, old map[key]*Entry) (all []*Entry, err error) {
 	ctx, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
 	for after := ""; len(all) < MaxEntries; {
@@ -161,10 +163,16 @@ func (c *Catalog) load(ctx context.Context) (all []*Entry, err error) {
 		}
 		for _, d := range docs {
 			e := &Entry{}
-			if json.Unmarshal(d.Value, e) == nil && e.compile() == nil { // of a later version, perhaps
-				all = append(all, e)
-			}
 			after = d.Key
+			if json.Unmarshal(d.Value, e) != nil { // of a later version, perhaps
+				continue
+			}
+			if o := old[key{e.Queue, e.Kind}]; o != nil && bytes.Equal(o.Data, e.Data) && bytes.Equal(o.Result, e.Result) {
+				e.data, e.result = o.data, o.result
+			} else if e.compile() != nil {
+				continue
+			}
+			all = append(all, e)
 		}
 	}
 	return all, nil
@@ -235,7 +243,18 @@ func (c *Catalog) Data(ctx context.Context, queue, kind string, data []byte, unk
 	if e == nil {
 		return nil
 	}
-	return e.data.Partly(data, unknown)
+	bad, err := e.data.Partly(data, unknown)
+	if err != nil {
+		return []schema.Misfit{{Text: forebay.TextOf(err)}}
+	}
+	return bad
+}
+
+// tooCostly says that a handler's schema is at fault, not the data that it was to judge.
+func tooCostly(kind string, err error) error {
+	e := forebay.Errorf(forebay.CodeOf(err), "", "what %s says that it takes cannot be checked: %w", kind, err)
+	e.Field, e.Hint = "data", "give the handler a schema that costs less, or leave out \"x-enforce\""
+	return e
 }
 
 // Result is the schema of what a handler gives; nil: nobody has said.
@@ -256,7 +275,11 @@ func (c *Catalog) Admit(ctx context.Context, m *forebay.Message) error {
 	if len(data) == 0 {
 		data = []byte("null")
 	}
-	for _, bad := range e.data.Check(data) {
+	misfits, err := e.data.Check(data)
+	if err != nil {
+		return tooCostly(m.Kind, err)
+	}
+	for _, bad := range misfits {
 		return wrong(strings.Join(append([]string{"data"}, bad.Path...), "."), "the data does not fit what %s says that it takes: %s", m.Kind, bad.Text)
 	}
 	return nil

@@ -2,6 +2,7 @@ package catalog_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,15 @@ func TestWhatIsRegisteredIsKnownToOthersAndRefusesWhatDoesNotFit(t *testing.T) {
 	}
 	if string(there.Result(ctx, "mail", "welcome")) != `{"type":"object"}` || there.Result(ctx, "mail", "none") != nil {
 		t.Error("the schema of the result is not as it was said")
+	}
+	const twice = `{"x-enforce":true,"properties":{"x":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}}`
+	_, err = here.Put(ctx, catalog.Entry{Queue: "mail", Kind: "costly", Data: []byte(twice)})
+	deep := []byte(strings.Repeat(`{"x":`, 30) + "1" + strings.Repeat("}", 30))
+	if err := errors.Join(err, here.Admit(ctx, &forebay.Message{Queue: "mail", Kind: "costly", Payload: deep})); forebay.CodeOf(err) != forebay.CodeTooLarge || !strings.Contains(err.Error(), "what costly says that it takes") {
+		t.Errorf("data that takes the schema without end: %v", err)
+	}
+	if m := here.Data(ctx, "mail", "costly", deep, nil); len(m) != 1 || !strings.Contains(m[0].Text, "steps") || here.Drop(ctx, "mail", "costly") != nil {
+		t.Errorf("the same in a flow: %v", m)
 	}
 	refused(t, here, ctx)
 	if err := here.Drop(ctx, "mail", "welcome"); err != nil {

@@ -23,7 +23,11 @@ func known(t *testing.T) flow.Known {
 			if queue+"/"+kind != "mail/welcome" {
 				return nil
 			}
-			return takes.Partly(data, unknown)
+			bad, err := takes.Partly(data, unknown)
+			if err != nil {
+				t.Error(err)
+			}
+			return bad
 		},
 		Result: func(queue, kind string) json.RawMessage {
 			if queue+"/"+kind != "default/make" {

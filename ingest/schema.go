@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/internal/schema"
 )
 
 // Mode says what a schema's verdict does.
@@ -28,7 +30,7 @@ const (
 // of Segment's, data of CloudEvents. Types without a schema pass.
 type Schemas struct {
 	mode   Mode
-	byType map[string]*jsonschema.Schema
+	byType map[string]*schema.Schema
 }
 
 // maxProblems bounds what one event's verdict lists.
@@ -55,10 +57,13 @@ func LoadSchemas(dir string, mode Mode) (*Schemas, error) {
 	if err != nil {
 		return nil, forebay.Errorf(forebay.CodeInvalid, op, "%w", err)
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.AssertFormat()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{"file": folder(root)})
-	s := &Schemas{mode: mode, byType: map[string]*jsonschema.Schema{}}
+	loader := jsonschema.SchemeURLLoader{"file": &folder{root: root, read: map[string]any{}}}
+	with := func(c *jsonschema.Compiler) error {
+		c.AssertFormat()
+		c.UseLoader(loader)
+		return nil
+	}
+	s := &Schemas{mode: mode, byType: map[string]*schema.Schema{}}
 	var problems []error
 	for _, f := range files {
 		name, ok := strings.CutSuffix(f.Name(), ".json")
@@ -68,7 +73,7 @@ func LoadSchemas(dir string, mode Mode) (*Schemas, error) {
 		eventType, err := url.PathUnescape(name)
 		if err == nil {
 			address := url.URL{Scheme: "file", Path: filepath.ToSlash(filepath.Join(root, f.Name()))}
-			s.byType[eventType], err = compiler.Compile(address.String())
+			s.byType[eventType], err = schema.Load(address.String(), with)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s: %w", f.Name(), err))
@@ -80,23 +85,38 @@ func LoadSchemas(dir string, mode Mode) (*Schemas, error) {
 	return s, nil
 }
 
-// folder loads files below one folder only.
-type folder string
+// folder loads files below one folder only, and each once: what is checked is what was
+// there at the start.
+type folder struct {
+	root string
+	mu   sync.Mutex
+	read map[string]any // guarded by mu
+}
 
-func (dir folder) Load(address string) (any, error) {
+// Load implements jsonschema.URLLoader.
+func (dir *folder) Load(address string) (any, error) {
 	path, err := jsonschema.FileLoader{}.ToFile(address)
 	if err != nil {
 		return nil, err
 	}
-	name, err := filepath.Rel(string(dir), path)
+	name, err := filepath.Rel(dir.root, path)
 	if err != nil || !filepath.IsLocal(name) {
 		return nil, fmt.Errorf("%s is outside of the schemas' folder", path)
+	}
+	dir.mu.Lock()
+	defer dir.mu.Unlock()
+	if doc, ok := dir.read[path]; ok {
+		return doc, nil
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(b))
+	if err == nil {
+		dir.read[path] = doc
+	}
+	return doc, err
 }
 
 // check judges what an event carries. In the mode warn it leaves its fault with
@@ -105,11 +125,11 @@ func (s *Schemas) check(out *draft) *fault {
 	if s == nil {
 		return nil
 	}
-	schema := s.byType[out.Type]
-	if schema == nil {
+	of := s.byType[out.Type]
+	if of == nil {
 		return nil
 	}
-	bad := validate(schema, out.subject, out.subjectAt)
+	bad := validate(of, out.subject, out.subjectAt)
 	if bad == nil || s.mode == Enforce {
 		return bad
 	}
@@ -118,21 +138,21 @@ func (s *Schemas) check(out *draft) *fault {
 	return nil
 }
 
-func validate(schema *jsonschema.Schema, subject []byte, at string) *fault {
-	value := any(map[string]any{})
-	if subject != nil {
-		var err error
-		if value, err = jsonschema.UnmarshalJSON(bytes.NewReader(subject)); err != nil {
-			return &fault{codeSchema, at, err.Error()}
+func validate(of *schema.Schema, subject []byte, at string) *fault {
+	if subject == nil {
+		subject = []byte("{}")
+	}
+	bad, other, err := of.Judge(subject)
+	switch {
+	case err != nil:
+		return &fault{codeSchema, at, forebay.TextOf(err)}
+	case other != nil:
+		for _, token := range other.Path {
+			at += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(token)
 		}
-	}
-	err := schema.Validate(value)
-	if err == nil {
+		return &fault{codeSchema, shorten(at), other.Text}
+	case bad == nil:
 		return nil
-	}
-	var bad *jsonschema.ValidationError
-	if !errors.As(err, &bad) {
-		return &fault{codeSchema, at, err.Error()}
 	}
 	var leaves []jsonschema.OutputUnit
 	collect(bad.DetailedOutput(), &leaves)

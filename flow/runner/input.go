@@ -22,7 +22,11 @@ func (v *version) checkInput(input json.RawMessage) error {
 	if !json.Valid(input) {
 		return wrong("input", "the input is not JSON")
 	}
-	for _, bad := range v.schema.Check(input) {
+	misfits, err := v.schema.Check(input)
+	if err != nil {
+		return err
+	}
+	for _, bad := range misfits {
 		return wrong(strings.Join(append([]string{"input"}, bad.Path...), "."), "the input does not fit the flow: %s", bad.Text)
 	}
 	return nil

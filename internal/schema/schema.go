@@ -4,7 +4,8 @@
 // which a part is not known yet is judged by what is known of it only: nothing is said
 // against what may still fit.
 //
-// It refuses to load anything: a schema is whole.
+// It refuses to load anything: a schema is whole. It also refuses to work for long: a
+// validation has a budget of steps, whatever the schema and the data are.
 package schema
 
 import (
@@ -12,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -23,9 +25,10 @@ import (
 // comes in, not only told.
 const Enforce = "x-enforce"
 
-// Schema is one that was compiled. It is read-only and safe for concurrent use.
+// Schema is one that was compiled. It is safe for concurrent use.
 type Schema struct {
-	compiled *jsonschema.Schema
+	build    func() (*way, error)
+	idle     chan *way // those that nobody uses, nil: one that is not made yet
 	enforced bool
 	hard     bool // it has words that cannot be judged by a part of the data
 }
@@ -36,26 +39,33 @@ type Misfit struct {
 	Text string
 }
 
+// maxMisfits bounds what one check tells.
+const maxMisfits = 100
+
 // Compile reads a schema; nil where raw is empty, which anything fits.
 func Compile(raw json.RawMessage) (*Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	if deeper(raw, maxDepth) {
+	if depth, _, _ := scan(raw); depth > maxDepth {
 		return nil, fmt.Errorf("objects and lists lie in each other more than %d deep", maxDepth)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("not JSON: %w", err)
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(noLoader{})
-	if err := c.AddResource(address, doc); err != nil {
-		return nil, err
+	if at, ok := extreme(doc, nil); ok {
+		return nil, fmt.Errorf("at /%s: %s", strings.Join(at, "/"), numberRule)
 	}
-	s := &Schema{}
-	if s.compiled, err = c.Compile(address); err != nil {
-		return nil, unsound(err)
+	if n := objects(doc); n > maxObjects {
+		return nil, fmt.Errorf("it has %d objects; %d are allowed", n, maxObjects)
+	}
+	s, err := Load(address, func(c *jsonschema.Compiler) error {
+		c.UseLoader(noLoader{})
+		return c.AddResource(address, doc)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if top, ok := doc.(map[string]any); ok {
 		s.enforced = top[Enforce] == true
@@ -63,31 +73,32 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	for _, word := range []string{`"if"`, `"not"`, `"dependentSchemas"`, `"contains"`, `"unevaluatedProperties"`, `"unevaluatedItems"`} {
 		s.hard = s.hard || bytes.Contains(raw, []byte(word))
 	}
+	return s, s.probe()
+}
+
+// Load compiles the schema that has an address, which with gives to each compiler: the same
+// each time.
+func Load(address string, with func(*jsonschema.Compiler) error) (*Schema, error) {
+	s := &Schema{idle: make(chan *way, runtime.GOMAXPROCS(0)), build: func() (*way, error) { return newWay(address, with) }}
+	first, err := s.build()
+	if err != nil {
+		return nil, unsound(err)
+	}
+	s.idle <- first
+	for range cap(s.idle) - 1 {
+		s.idle <- nil
+	}
 	return s, nil
 }
 
-// maxDepth bounds a schema, whose compiling takes the square of its depth.
-const maxDepth = 64
-
-// deeper tells whether JSON has more levels than so many.
-func deeper(raw []byte, most int) bool {
-	depth, text := 0, false
-	for i := 0; i < len(raw); i++ {
-		switch b := raw[i]; {
-		case text && b == '\\':
-			i++
-		case b == '"':
-			text = !text
-		case text:
-		case b == '{' || b == '[':
-			if depth++; depth > most {
-				return true
-			}
-		case b == '}' || b == ']':
-			depth--
+// probe refuses a schema that is too costly for any data.
+func (s *Schema) probe() error {
+	for _, data := range []string{"{}", "[]", `""`, "0", "null"} {
+		if _, err := s.Check([]byte(data)); err != nil {
+			return fmt.Errorf("it is too costly: to hold it against %s alone takes more than %d steps", data, stepsAtLeast)
 		}
 	}
-	return false
+	return nil
 }
 
 // address is where a schema is as far as the compiler knows.
@@ -101,7 +112,7 @@ func unsound(err error) error {
 		return err
 	}
 	leaf := deepest(why)
-	return fmt.Errorf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), leaf.DetailedOutput().Error)
+	return fmt.Errorf("at /%s: %s", strings.Join(leaf.InstanceLocation, "/"), Said(leaf.DetailedOutput().Error.String()))
 }
 
 // noLoader reads nothing from elsewhere.
@@ -115,28 +126,29 @@ func (noLoader) Load(url string) (any, error) {
 func (s *Schema) Enforced() bool { return s != nil && s.enforced }
 
 // Check gives what does not fit, in the order of the places; none: it fits. Data that is
-// no JSON does not fit.
-func (s *Schema) Check(data []byte) []Misfit { return s.Partly(data, nil) }
+// no JSON does not fit. An error (CodeTooLarge) tells that it takes too many steps to know.
+func (s *Schema) Check(data []byte) ([]Misfit, error) { return s.Partly(data, nil) }
 
 // Partly is Check for data of which the values at some places (see Place) are not known.
 // What stands there is of the type that the value will have, and null where not even that
 // is known.
-func (s *Schema) Partly(data []byte, unknown []string) []Misfit {
+func (s *Schema) Partly(data []byte, unknown []string) ([]Misfit, error) {
 	if s == nil || s.hard && len(unknown) > 0 {
-		return nil
+		return nil, nil
 	}
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
-	if err != nil {
-		return []Misfit{{Text: "not JSON: " + err.Error()}}
-	}
-	var bad *jsonschema.ValidationError
-	if !errors.As(s.compiled.Validate(doc), &bad) {
-		return nil
+	bad, other, err := s.Judge(data)
+	switch {
+	case err != nil:
+		return nil, err
+	case other != nil && (len(unknown) == 0 || other.Text != tooMany):
+		return []Misfit{*other}, nil
+	case bad == nil:
+		return nil, nil
 	}
 	j := judge{unknown: unknown}
 	j.walk(bad)
 	slices.SortStableFunc(j.found, func(a, b Misfit) int { return strings.Compare(Place(a.Path), Place(b.Path)) })
-	return j.found
+	return j.found, nil
 }
 
 // Place writes a path as one text.
@@ -148,6 +160,9 @@ type judge struct {
 }
 
 func (j *judge) walk(e *jsonschema.ValidationError) {
+	if len(j.found) >= maxMisfits {
+		return
+	}
 	at, within := j.look(e.InstanceLocation)
 	if k, ok := e.ErrorKind.(*kind.Type); at && !(ok && k.Got != "null") && len(e.Causes) == 0 {
 		return
@@ -168,7 +183,7 @@ func (j *judge) walk(e *jsonschema.ValidationError) {
 			return
 		}
 	}
-	j.found = append(j.found, Misfit{e.InstanceLocation, e.DetailedOutput().Error.String()})
+	j.found = append(j.found, Misfit{e.InstanceLocation, Said(e.DetailedOutput().Error.String())})
 }
 
 // look tells whether a place is, or is within, what is not known; and whether something

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/forebayhq/forebay/engine"
 	"github.com/forebayhq/forebay/engine/enginetest"
@@ -37,7 +38,7 @@ type shelves struct {
 	n    int
 }
 
-func (s *shelves) take(t testing.TB, url string) string {
+func (s *shelves) take(t testing.TB, url string, dial pgconn.DialFunc) string {
 	t.Helper()
 	s.mu.Lock()
 	var name string
@@ -49,7 +50,7 @@ func (s *shelves) take(t testing.TB, url string) string {
 	}
 	s.mu.Unlock()
 	t.Cleanup(func() {
-		if err := postgres.Wipe(context.Background(), url, name); err != nil {
+		if err := postgres.Wipe(context.Background(), url, name, dial); err != nil {
 			t.Error(err)
 			return
 		}
@@ -60,12 +61,12 @@ func (s *shelves) take(t testing.TB, url string) string {
 	return name
 }
 
-// harness works engines on one database, each with a schema of its own.
-func harness(t testing.TB, url string, connect func(ctx context.Context, cfg postgres.Config) (*postgres.Engine, error)) enginetest.Harness {
-	all := &shelves{}
+// harness works engines on one database, each with a schema of its own. Sessions are lent.
+func harness(t testing.TB, url string, connect func(ctx context.Context, cfg postgres.Config, dial pgconn.DialFunc) (*postgres.Engine, error)) enginetest.Harness {
+	all, sessions := &shelves{}, newLender(t, url+"&application_name=forebay")
 	open := func(t testing.TB, cfg postgres.Config) engine.Engine {
 		t.Helper()
-		e, err := connect(context.Background(), cfg)
+		e, err := connect(context.Background(), cfg, sessions.dial)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func harness(t testing.TB, url string, connect func(ctx context.Context, cfg pos
 	}
 	return enginetest.Harness{
 		Open: func(t testing.TB) engine.Engine {
-			return open(t, postgres.Config{URL: url, Schema: all.take(t, url)})
+			return open(t, postgres.Config{URL: url, Schema: all.take(t, url, sessions.dial)})
 		},
 		Reopen: func(t testing.TB, e engine.Engine) engine.Engine {
 			if err := e.Close(); err != nil {
@@ -117,6 +118,11 @@ func TestConformance(t *testing.T) {
 	enginetest.Run(t, harness(t, local(t, s.Database(t)), postgres.OpenInBubble))
 }
 
+// direct opens an engine that dials by itself.
+func direct(ctx context.Context, cfg postgres.Config, _ pgconn.DialFunc) (*postgres.Engine, error) {
+	return postgres.Open(ctx, cfg)
+}
+
 func BenchmarkSuite(b *testing.B) {
-	enginetest.Benchmark(b, harness(b, pgtest.Start(b, pgtest.Config{}).Database(b), postgres.Open))
+	enginetest.Benchmark(b, harness(b, pgtest.Start(b, pgtest.Config{}).Database(b), direct))
 }

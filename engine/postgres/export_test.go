@@ -6,20 +6,26 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // OpenInBubble opens an engine that can live in a bubble of testing/synctest with a real
 // server. There time stands still while a goroutine waits for the network, which suits a
 // question and its answer, but would never pass while a connection listens. So here none
 // does; signals within the process are as they are in use.
-func OpenInBubble(ctx context.Context, cfg Config) (*Engine, error) {
+func OpenInBubble(ctx context.Context, cfg Config, dial pgconn.DialFunc) (*Engine, error) {
 	cfg.Now = time.Now
-	return open(ctx, cfg, true)
+	return open(ctx, cfg, true, dial)
 }
 
 // Wipe empties a schema, of which no engine is open.
-func Wipe(ctx context.Context, url, schema string) error {
-	conn, err := pgx.Connect(ctx, url)
+func Wipe(ctx context.Context, url, schema string, dial pgconn.DialFunc) error {
+	cfg, err := pgx.ParseConfig(url)
+	if err != nil {
+		return err
+	}
+	cfg.DialFunc = dial
+	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return err
 	}

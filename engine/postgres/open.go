@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/forebayhq/forebay"
@@ -73,9 +74,9 @@ var (
 )
 
 // Open connects, and brings the schema up to this version.
-func Open(ctx context.Context, cfg Config) (*Engine, error) { return open(ctx, cfg, false) }
+func Open(ctx context.Context, cfg Config) (*Engine, error) { return open(ctx, cfg, false, nil) }
 
-func open(ctx context.Context, cfg Config, quiet bool) (*Engine, error) {
+func open(ctx context.Context, cfg Config, quiet bool, dial pgconn.DialFunc) (*Engine, error) {
 	cfg.Schema = cmp.Or(cfg.Schema, "forebay")
 	cfg.History = cmp.Or(cfg.History, 1_000_000)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Second)
@@ -93,6 +94,9 @@ func open(ctx context.Context, cfg Config, quiet bool) (*Engine, error) {
 	pc.MaxConns, pc.MinConns = int32(cfg.Conns), 0
 	pc.ConnConfig.ConnectTimeout = cfg.Timeout
 	pc.ConnConfig.RuntimeParams["application_name"] = "forebay"
+	if dial != nil {
+		pc.ConnConfig.DialFunc = dial
+	}
 	h := fnv.New32a()
 	_, _ = h.Write([]byte("forebay " + cfg.Schema)) // never fails
 	e := &Engine{cfg: cfg, prefix: pgx.Identifier{cfg.Schema}.Sanitize() + ".", class: int32(h.Sum32()), quiet: quiet, closing: make(chan struct{})}

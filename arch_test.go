@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -287,45 +286,6 @@ func TestTestsNeitherSleepNorSkip(t *testing.T) {
 	}
 }
 
-// unwanted words, in code, tests, scripts and docs, each with its reason.
-var unwanted = []struct {
-	word *regexp.Regexp
-	why  string
-}{
-	{regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`), "what is not done is an issue, not a comment"},
-	{regexp.MustCompile(`(?i)\b(n` + `ack|d` + `lq|re` + `queue)(s|ed|d)?\b`), "the glossary's words are: settle, dead letter, retry, release"},
-	{regexp.MustCompile(`/(home|Users|ro` + `ot|wo` + `rk)/[a-z]`), "a path of somebody's machine"},
-	{regexp.MustCompile(`registry\.npm` + `js|proxy\.gol` + `ang`), "where packages come from is the machine's setting"},
-}
-
-func TestUnwantedWords(t *testing.T) {
-	// Why: one thing has one name, and nothing names a machine.
-	list, err := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		t.Fatalf("git ls-files: %v", err)
-	}
-	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		switch path.Base(name) {
-		case "arch_test.go", "LICENSE", "go.sum", "package-lock.json":
-			continue
-		}
-		if strings.Contains(name, "testdata/") {
-			continue // formats and inputs, as they came
-		}
-		text, err := os.ReadFile(name)
-		if err != nil || bytes.IndexByte(text, 0) >= 0 {
-			continue // deleted meanwhile, or not text
-		}
-		for i, line := range strings.Split(string(text), "\n") {
-			for _, u := range unwanted {
-				if m := u.word.FindString(line); m != "" {
-					t.Errorf("%s:%d: %q: %s", name, i+1, m, u.why)
-				}
-			}
-		}
-	}
-}
-
 func TestDependenciesHaveAReason(t *testing.T) {
 	// Why: each one is code that has to be trusted and followed for ever.
 	doc, err := os.ReadFile("ARCHITECTURE.md")
@@ -404,28 +364,40 @@ func (f file) at(n ast.Node) string {
 
 func files(t *testing.T) []file {
 	t.Helper()
-	root, err := os.Getwd()
+	all, err := parsed()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+var parsed = sync.OnceValues(func() ([]file, error) {
+	root, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	packages, err := listed()
+	if err != nil {
+		return nil, err
+	}
 	var all []file
-	for _, p := range packages(t) {
+	for _, p := range packages {
 		for _, base := range slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			set := token.NewFileSet()
-			parsed, err := parser.ParseFile(set, filepath.Join(p.Dir, base), nil, parser.ParseComments|parser.SkipObjectResolution)
+			tree, err := parser.ParseFile(set, filepath.Join(p.Dir, base), nil, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 			rel, err := filepath.Rel(root, filepath.Join(p.Dir, base))
 			if err != nil {
-				t.Fatal(err)
+				return nil, err
 			}
 			test := strings.HasSuffix(base, "_test.go") || p.name == "engine/enginetest" || p.name == "internal/pgtest"
-			all = append(all, file{filepath.ToSlash(rel), test, set, parsed})
+			all = append(all, file{filepath.ToSlash(rel), test, set, tree})
 		}
 	}
-	return all
-}
+	return all, nil
+})
 
 // exposedTypes finds the type expressions that users of a package see.
 func exposedTypes(f *ast.File) []ast.Node {

@@ -151,12 +151,18 @@ func (a *API) Register(mux *http.ServeMux) {
 	mux.Handle("POST "+progressPath, a.withReceipt(a.guard(a.Idempotent(a.mux))))
 	a.registerSession(mux)
 	let := a.Guard(lookers...)
-	lasting := func(h http.Handler) http.Handler { return let(wholeOnly(a.within(nil, h))) } // streams have no end by time
-	mux.Handle("GET /api/jobs/{id}/stream", lasting(http.HandlerFunc(a.streamJob)))
-	mux.Handle("GET /api/jobs/{id}/events", lasting(http.HandlerFunc(a.streamJob)))
-	mux.Handle("GET /api/runs/{id}/stream", lasting(http.HandlerFunc(a.streamRun)))
-	mux.Handle("GET "+historyPath, lastingHistory(a.guard(a.Idempotent(a.mux)), lasting(http.HandlerFunc(a.streamHistory))))
-	mux.Handle("GET /api/stream", lasting(http.HandlerFunc(a.streamEvents)))
+	held := func(h http.Handler) http.Handler { return wholeOnly(a.within(nil, h)) }
+	topics := http.NewServeMux() // behind the guard of the connection that they share
+	for path, h := range map[string]http.HandlerFunc{
+		"GET /api/jobs/{id}/stream": a.streamJob, "GET /api/jobs/{id}/events": a.streamJob, "GET /api/runs/{id}/stream": a.streamRun, "GET /api/stream": a.streamEvents,
+	} {
+		topics.Handle(path, held(h))
+	}
+	for _, path := range []string{"GET /api/jobs/{id}/stream", "GET /api/jobs/{id}/events", "GET /api/runs/{id}/stream"} {
+		mux.Handle(path, let(topics)) // streams have no end by time
+	}
+	mux.Handle("GET /api/stream", let(a.orTopics(topics)))
+	mux.Handle("GET "+historyPath, lastingHistory(a.guard(a.Idempotent(a.mux)), let(held(http.HandlerFunc(a.streamHistory)))))
 	mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		w.Write(a.spec) // a client that has gone needs no answer

@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -52,6 +53,51 @@ func (a *API) streamEvents(w http.ResponseWriter, r *http.Request) {
 	a.cfg.Streams.ServeEvents(w, r, f)
 }
 
+// maxTopics is how many streams go over one connection.
+const maxTopics = 64
+
+// orTopics streams several streams over one connection where they are asked for.
+func (a *API) orTopics(streams *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		if !q.Has("topic") {
+			streams.ServeHTTP(w, r)
+			return
+		}
+		topics, err := topicsOf(r, q["topic"], streams)
+		if err == nil && a.cfg.Streams == nil {
+			err = forebay.Errorf(forebay.CodeUnsupported, "", "this server streams no jobs")
+		}
+		if err != nil {
+			problemOf(err).write(w)
+			return
+		}
+		a.cfg.Streams.ServeTopics(w, r, topics, streams)
+	})
+}
+
+// topicsOf makes the requests for streams that r asks for as topics.
+func topicsOf(r *http.Request, paths []string, streams *http.ServeMux) ([]*http.Request, error) {
+	if len(paths) > maxTopics {
+		return nil, wrong("topic", "there are %d; at most %d streams go over one connection", len(paths), maxTopics)
+	}
+	topics := make([]*http.Request, len(paths))
+	for i, path := range paths {
+		to, err := url.ParseRequestURI(path)
+		if err != nil || to.Host != "" || to.Query().Has("topic") {
+			return nil, wrong("topic", "%q is no path of a stream, such as /api/jobs/ID/stream?last_event_id=…", path)
+		}
+		topic := r.Clone(r.Context())
+		topic.URL, topic.RequestURI = to, path
+		topic.Header.Del("Last-Event-ID") // it is in the path, of each its own
+		if _, pattern := streams.Handler(topic); pattern == "" {
+			return nil, wrong("topic", "%q is no stream; allowed are /api/stream, /api/jobs/ID/stream and /api/runs/ID/stream", path)
+		}
+		topics[i] = topic
+	}
+	return topics, nil
+}
+
 var historyTypes = []forebay.HistoryType{
 	forebay.HistoryAdded, forebay.HistoryReplaced, forebay.HistoryChanged, forebay.HistoryStarted, forebay.HistoryProgress, forebay.HistoryLog,
 	forebay.HistoryRetry, forebay.HistoryReleased, forebay.HistoryLeaseLost, forebay.HistoryCancelRequested, forebay.HistoryCompleted,
@@ -60,11 +106,12 @@ var historyTypes = []forebay.HistoryType{
 
 func (a *API) streamDocs(h huma.API) {
 	all := operation(http.MethodGet, "/api/stream", "stream-events", "Follow what happens to all jobs, or those of a queue, by server-sent events")
-	all.Description = "Begins with reset: read anew what you show; what happens from there on follows as state, progress and log events, each with an id to resume from, as for one job."
+	all.Description = "Begins with reset: read anew what you show; what happens from there on follows as state, progress and log events, each with an id to resume from, as for one job. With topic it streams several streams over one connection: each event of theirs is one called topic, whose data say which, and what."
 	all.Parameters = []*huma.Param{
 		queryParam("queue", "Only of this queue."), queryParam("types", "Only these types of events, with commas between: started,completed."),
 		queryParam("last_event_id", "As the header Last-Event-ID, for clients that cannot set it."), queryParam("ticket", "Instead of a key."),
 		{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: huma.TypeString}},
+		{Name: "topic", In: "query", Explode: new(true), Schema: &huma.Schema{Type: huma.TypeArray, MaxItems: new(maxTopics), Items: &huma.Schema{Type: huma.TypeString}}, Description: "The path of a stream with its query, such as /api/jobs/ID/stream?last_event_id=…; several times: several. Alone."},
 	}
 	document[string](h, all, http.StatusOK, "text/event-stream")
 	for path, id := range map[string]string{"/api/jobs/{id}/stream": "stream-job", "/api/jobs/{id}/events": "stream-job-events"} {

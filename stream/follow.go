@@ -11,6 +11,7 @@ import (
 var (
 	errClosing = errors.New("the server is shutting down")
 	errWatcher = errors.New("nobody reads the history any more")
+	errBroken  = errors.New("it broke off before its end")
 )
 
 // follow gives what happens to next until that has enough, the client's end, or the

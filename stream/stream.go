@@ -14,6 +14,8 @@
 //	event: reset                         what was missed is not to be had; a snapshot follows
 //	event: done                          the job as it ended, without an id; then the server closes
 //
+// Several go over one connection, each event of theirs as one called topic (ServeTopics).
+//
 // It promises that a client which resumes with the last id it saw (Last-Event-ID,
 // or ?last_event_id=) gets what came after it, once each and in order, or a reset;
 // that of a job's progress the latest counts, four times a second at most, and the

@@ -75,27 +75,39 @@ test("search into payloads, with completion; the address is the state", async ()
 
 test("a job that runs is shown live, and is cancelled", async () => {
   const page = await open(chrome);
-  const { jobId } = await server.post("/api/jobs", { queue: "media", name: "resize", data: { do: "steps", n: 300, pause: 100 } });
+  const { jobId } = await server.post("/api/jobs", { queue: "media", name: "resize", data: { do: "steps", n: 900, pause: 100 }, delay: "300ms" }); // so that it waits for longer than a moment
   await page.goto(server.url + "/jobs/" + jobId);
   const message = page.locator(".progress .row");
-  await message.getByText(/step \d+ of 300/).waitFor();
+  await message.getByText(/step \d+ of 900/).waitFor();
   const first = await message.textContent();
   await eventually("the progress goes on without loading anew", async () => (await message.textContent()) !== first);
   await page.locator(".logs").getByText("step 3 is done").waitFor();
   // Another tab of this browser has no connection of its own, until the one that has it goes.
   const tab = await page.context().newPage();
   const streams = [];
-  tab.on("request", (r) => r.url().includes("/stream") && streams.push(new URL(r.url()).searchParams.get("last_event_id")));
+  tab.on("request", (r) => r.url().includes("/stream") && streams.push(new URL(r.url()).searchParams.getAll("topic")));
   await tab.goto(page.url());
   const told = tab.locator(".progress .row");
-  await told.getByText(/step \d+ of 300/).waitFor();
+  await told.getByText(/step \d+ of 900/).waitFor();
   const at = await told.textContent();
   await eventually("it goes on there too", async () => (await told.textContent()) !== at);
   assert.deepEqual(streams, []);
+  // A third one shows a list: what it follows goes over the same connection.
+  const list = await page.context().newPage();
+  const opened = [];
+  page.on("request", (r) => r.url().includes("/stream") && opened.push(new URL(r.url()).searchParams.getAll("topic").map((t) => t.split("?")[0])));
+  list.on("request", (r) => r.url().includes("/stream") && streams.push(r.url()));
+  await list.goto(server.url + "/jobs?q=" + encodeURIComponent(`queue:media state:active`));
+  const doing = list.getByRole("row", { name: jobId }).locator(".doing");
+  await doing.getByText(/step \d+ of 900/).waitFor();
+  const was = await doing.textContent();
+  await eventually("the list goes on too", async () => (await doing.textContent()) !== was);
+  assert.deepEqual([streams, opened], [[], [["/api/jobs/" + jobId + "/stream", "/api/stream"]]]);
+  await list.close();
   const logged = await tab.locator(".logs div").count();
   await page.close();
   await eventually("it takes over", () => streams.length === 1);
-  assert.match(streams[0], /^\S+-\d+$/); // after the last event that it was told
+  assert.match(streams[0].join(), /^\/api\/jobs\/[^,]+\/stream\?last_event_id=[^,]+-\d+$/); // after the last event that it was told
   await eventually("it goes on", async () => (await tab.locator(".logs div").count()) > logged);
   const lines = await tab.locator(".logs div").allTextContents();
   assert.equal(new Set(lines.map((l) => l.match(/step (\d+)/)?.[1])).size, lines.length, "a line is there twice");
@@ -106,9 +118,9 @@ test("a job that runs is shown live, and is cancelled", async () => {
   const slider = tab.getByRole("slider", { name: "A moment of its life" });
   await slider.focus();
   await slider.press("Home");
-  await tab.locator(".life output").getByText(/Waiting/).waitFor();
+  await tab.locator(".life output").getByText(/Delayed/).waitFor();
   for (let n = 0; n < 4; n++) await slider.press("PageUp");
-  await tab.locator(".life output").getByText(/Attempt 1 · step \d+ of 300/).waitFor();
+  await tab.locator(".life output").getByText(/Attempt 1 · step \d+ of 900/).waitFor();
   assert.equal(await tab.locator(".lane .at").count(), await tab.locator(".lane").count());
   assert.equal((await server.get("/api/jobs/" + jobId)).state, "cancelled");
   await page.context().close();

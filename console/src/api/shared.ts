@@ -1,44 +1,37 @@
-import { base } from "../router";
-
-// Told is what the tab that has a connection tells the others: an event, or how things stand.
-export interface Told {
-  name?: string;
-  data?: string;
-  last?: string; // the id of the last event
-  state?: string;
-}
-
-interface Part {
+interface Part<Told, Says> {
   lead: () => void; // this tab is to have the connection
   leave: () => void; // another one has it now
-  told: (m: Told) => void;
-  standing: () => Told;
+  told: (m: Told) => void; // by the tab that has it
+  said: (m: Says) => void; // by another tab
 }
 
-// Shared lets one of the tabs of a browser that follow the same stream have its connection,
-// and tell the others what it hears. Which one that is a lock says, which the browser frees
-// when a tab goes: the next one takes over, and goes on after the last event that it was told.
-// Where there are no locks (without TLS, beyond this machine) each tab leads.
-export class Shared {
+// Shared lets one of the tabs of a browser have the connection, and tell the others what it
+// hears. Which one that is a lock says, which the browser frees when a tab goes: the next one
+// takes over. Where there are no locks (without TLS, beyond this machine) each tab leads, and
+// nobody hears of another.
+export class Shared<Told, Says> {
   leads = false;
   private channel?: BroadcastChannel;
   private free?: () => void; // gives the lock back
   private waits?: AbortController;
   private name: string;
 
-  constructor(key: string, private part: Part) {
-    this.name = `forebay ${base} ${key}`;
+  constructor(key: string, private part: Part<Told, Says>) {
+    this.name = `forebay ${key}`;
     if (!navigator.locks || typeof BroadcastChannel === "undefined") return;
     this.channel = new BroadcastChannel(this.name);
-    this.channel.onmessage = (e: MessageEvent<Told | "who">) => {
-      if (e.data !== "who") this.part.told(e.data);
-      else if (this.leads) this.tell(this.part.standing());
+    this.channel.onmessage = (e: MessageEvent<{ told?: Told; says?: Says }>) => {
+      if (e.data.told !== undefined) this.part.told(e.data.told);
+      if (e.data.says !== undefined) this.part.said(e.data.says);
     };
-    this.channel.postMessage("who");
   }
 
-  tell(m: Told) {
-    if (this.leads) this.channel?.postMessage(m);
+  tell(told: Told) {
+    if (this.leads) this.channel?.postMessage({ told });
+  }
+
+  say(says: Says) {
+    this.channel?.postMessage({ says });
   }
 
   // want asks for the connection, once; take: also from one that has it and says nothing.
@@ -76,10 +69,5 @@ export class Shared {
     this.waits?.abort();
     this.waits = undefined;
     if (this.leads) this.end();
-  }
-
-  close() {
-    this.release();
-    this.channel?.close();
   }
 }

@@ -7,8 +7,8 @@
 // folder of the system's for temporary files, and never committed.
 //
 // Like with like: all three decode at half the size (sharp's fastShrinkOnLoad, our
-// shrink), resize with Lanczos, and write quality 80 with 4:2:0; WebP's effort is 4,
-// of Go's 2. Ours are whole jobs: from the storage, in processes with limits, and
+// shrink), resize with Lanczos, and write quality 80 with 4:2:0. WebP's effort is
+// what each takes by itself: sharp 4, ours 2. Ours are whole jobs: from the storage, in processes with limits, and
 // flushed. Of libvips two figures are given: of the job after others like it, whose
 // processes were started ahead, as sharp's was; and of the first one.
 package main

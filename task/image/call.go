@@ -63,6 +63,8 @@ func saver(o output) *call {
 	switch o.Format {
 	case formatJPEG:
 		options += ",background=255"
+	case formatWebP:
+		options += fmt.Sprintf(",effort=%d", webpMethod)
 	case formatAVIF:
 		options += ",compression=av1,bitdepth=8"
 	case formatPNG:

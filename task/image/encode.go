@@ -15,8 +15,9 @@ import (
 	"github.com/kovidgoyal/imaging"
 )
 
-// How hard the encoders try: WebAssembly has no wide registers here, so that the
-// next better method takes four times as long for files that are a few percent smaller.
+// How hard the encoders try. Of WebP the next better methods give files that are 1 to 6 %
+// smaller, and take half as long again in libvips and, without wide registers in
+// WebAssembly, four times as long here.
 const (
 	webpMethod = 2
 	avifSpeed  = 9

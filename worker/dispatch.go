@@ -17,6 +17,9 @@ type dispatcher interface {
 	// at hand that must be released, since one before them in their group will
 	// come again.
 	done(items []*item, run time.Duration) (release []*item)
+	// left books an item of a group whose verdict is stored, or never will be. What it
+	// returns must be released, as with done.
+	left(d departure) (release []*item)
 	// resize says how many handlers, or batches, may run at once from now on.
 	resize(n int)
 	// drop gives away all that is not begun.

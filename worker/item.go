@@ -17,6 +17,8 @@ type item struct {
 
 	lost  atomic.Bool // its lease; it is not settled then
 	again bool        // its verdict brings it back; owned by the loop
+	over  bool        // its handler has returned, or will never begin; owned by the dispatcher
+	gone  bool        // it has left the settler; owned by the dispatcher
 	voice *voice      // of a job handler's; nil: it has none. Set before the handler begins
 
 	// Guarded by keeper.mu.

@@ -127,6 +127,7 @@ func (l *loop) consume(receiving context.Context) (hung []*work) {
 		case <-l.w.tuned:
 			l.tune()
 		case <-l.settler.freed:
+			l.left()
 		case <-l.timer.C:
 		case <-ended:
 			ended = nil
@@ -225,6 +226,13 @@ func (l *loop) finish(r result) {
 		endings = append(endings, release(it))
 	}
 	l.settler.add(endings)
+}
+
+// left lets groups go on whose verdicts were stored.
+func (l *loop) left() {
+	for _, d := range l.settler.departed() {
+		l.release(l.dispatch.left(d))
+	}
 }
 
 // settled gives the verdicts for what the handler had.

@@ -30,8 +30,9 @@ type settler struct {
 	wake    chan struct{}
 	pending atomic.Int64 // items that have come and not left
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards all below
 	queue  []ending
+	gone   []departure // of groups, since taken was called last
 	closed bool
 
 	// Owned by run.
@@ -53,16 +54,38 @@ func (s *settler) add(es []ending) {
 	s.queueUp(es)
 }
 
+// departure is an item that has left. Not stored: it comes again when its lease ends.
+type departure struct {
+	it     *item
+	stored bool
+}
+
 // left books items that are gone.
-func (s *settler) left(n int) {
-	if n == 0 {
+func (s *settler) left(ds []departure) {
+	if len(ds) == 0 {
 		return
 	}
-	s.pending.Add(-int64(n))
+	s.pending.Add(-int64(len(ds)))
+	s.mu.Lock()
+	for _, d := range ds {
+		if d.it.d.Group != "" {
+			s.gone = append(s.gone, d)
+		}
+	}
+	s.mu.Unlock()
 	select {
 	case s.freed <- struct{}{}:
 	default:
 	}
+}
+
+// departed gives what has left of groups.
+func (s *settler) departed() []departure {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := s.gone
+	s.gone = nil
+	return all
 }
 
 func (s *settler) queueUp(es []ending) {
@@ -152,14 +175,17 @@ func (s *settler) flush(ctx context.Context, group []ending) {
 	s.keeper.stop(items)
 	s.talker.close(items)
 	ours := group[:0]
+	var gone []departure
 	settlements := make([]forebay.Settlement, 0, len(group))
 	for _, e := range group {
-		if !e.it.lost.Load() { // the keeper has told of the others
-			ours = append(ours, e)
-			settlements = append(settlements, e.s)
+		if e.it.lost.Load() { // the keeper has told of it
+			gone = append(gone, departure{it: e.it})
+			continue
 		}
+		ours = append(ours, e)
+		settlements = append(settlements, e.s)
 	}
-	s.left(len(items) - len(ours))
+	s.left(gone)
 	if len(ours) == 0 {
 		return
 	}
@@ -171,10 +197,10 @@ func (s *settler) flush(ctx context.Context, group []ending) {
 		return
 	}
 	s.health.worked()
-	gone := 0
+	gone = gone[:0]
 	for i, e := range ours {
 		if s.ended(e, errs[i]) {
-			gone++
+			gone = append(gone, departure{e.it, errs[i] == nil})
 		}
 	}
 	s.left(gone)
@@ -223,13 +249,14 @@ func (s *settler) ended(e ending, err error) bool {
 
 // giveUp is for verdicts that nobody will store any more.
 func (s *settler) giveUp(es []ending, err error) {
-	for _, e := range es {
-		if !e.it.lost.Load() {
+	gone := make([]departure, len(es))
+	for i, e := range es {
+		if gone[i].it = e.it; !e.it.lost.Load() {
 			s.unstored++
 			s.forget(e, err)
 		}
 	}
-	s.left(len(es))
+	s.left(gone)
 }
 
 // forget leaves a delivery to the end of its lease.

@@ -2,18 +2,26 @@ package worker
 
 import "time"
 
-// singles hands out items one by one, a group's serially.
+// singles hands out items one by one, a group's serially: the next one begins when the
+// verdict of the one before is stored. Else that one, redelivered after a crash or an
+// outage, would run after it.
 type singles struct {
 	concurrency int
 	running     int
-	ready       []*item            // may begin as soon as there is a slot, in order
-	pace        time.Duration      // of handlers, a sliding mean; zero: unknown
-	groups      map[string][]*item // a key for each group with an item ready or running; behind it what waits
-	behind      int                // how many wait there
+	ready       []*item          // may begin as soon as there is a slot, in order
+	pace        time.Duration    // of handlers, a sliding mean; zero: unknown
+	groups      map[string]*lane // those with an item ready, running or not settled
+	behind      int              // how many wait in them
+}
+
+// lane is a group at hand.
+type lane struct {
+	head   *item
+	behind []*item
 }
 
 func newSingles(concurrency int) *singles {
-	return &singles{concurrency: concurrency, groups: make(map[string][]*item)}
+	return &singles{concurrency: concurrency, groups: make(map[string]*lane)}
 }
 
 // Handlers that are done within milliseconds would mostly wait for the next
@@ -39,12 +47,12 @@ func (s *singles) room() int {
 func (s *singles) take(items []*item) {
 	for _, it := range items {
 		if group := it.d.Group; group != "" {
-			if behind, busy := s.groups[group]; busy {
-				s.groups[group] = append(behind, it)
+			if l := s.groups[group]; l != nil {
+				l.behind = append(l.behind, it)
 				s.behind++
 				continue
 			}
-			s.groups[group] = nil
+			s.groups[group] = &lane{head: it}
 		}
 		s.ready = append(s.ready, it)
 	}
@@ -68,22 +76,39 @@ func (s *singles) done(items []*item, run time.Duration) (release []*item) {
 	}
 	for _, it := range items {
 		s.running--
-		group := it.d.Group
-		behind := s.groups[group]
-		switch {
-		case group == "":
-		case it.again:
-			release = append(release, behind...)
-			s.behind -= len(behind)
-			delete(s.groups, group)
-		case len(behind) > 0:
-			s.ready = append(s.ready, behind[0])
-			s.groups[group] = behind[1:]
-			s.behind--
-		default:
-			delete(s.groups, group)
+		if it.over = true; it.gone || it.again {
+			release = append(release, s.advance(it)...)
 		}
 	}
+	return release
+}
+
+func (s *singles) left(d departure) (release []*item) {
+	d.it.gone = true
+	d.it.again = d.it.again || !d.stored
+	if !d.it.over {
+		return nil // its handler has not returned, or it waits for its turn
+	}
+	return s.advance(d.it)
+}
+
+// advance lets the next of a group begin, or gives away what is at hand of it, since this
+// one comes again.
+func (s *singles) advance(it *item) (release []*item) {
+	l := s.groups[it.d.Group]
+	switch {
+	case l == nil || l.head != it:
+		return nil
+	case it.again:
+		release, l.behind = l.behind, nil
+		s.behind -= len(release)
+	case len(l.behind) > 0:
+		l.head, l.behind = l.behind[0], l.behind[1:]
+		s.ready = append(s.ready, l.head)
+		s.behind--
+		return nil
+	}
+	delete(s.groups, it.d.Group)
 	return release
 }
 
@@ -91,8 +116,8 @@ func (s *singles) resize(n int) { s.concurrency = n }
 
 func (s *singles) drop() []*item {
 	all := s.ready
-	for _, behind := range s.groups {
-		all = append(all, behind...)
+	for _, l := range s.groups {
+		all = append(all, l.behind...)
 	}
 	s.ready, s.behind = nil, 0
 	clear(s.groups)

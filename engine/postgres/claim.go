@@ -24,7 +24,8 @@ var errSpecial = errors.New("special")
 // claim leases for wants that ask for the same lease. again is in how long a limit lets
 // something go on; 0: never by itself.
 func (e *Engine) claim(name string, ws []*want) (got [][]forebay.Delivery, again time.Duration, err error) {
-	ctx := context.Background() // what it leases must be known, whoever has gone away
+	ctx, cancel := context.WithTimeout(context.Background(), e.cfg.Timeout) // what it leases must be known, whoever has gone away
+	defer cancel()
 	if err := e.catchUp(ctx); err != nil {
 		return nil, 0, err
 	}

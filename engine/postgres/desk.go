@@ -146,10 +146,28 @@ func (e *Engine) Receive(ctx context.Context, r engine.Receive) ([]forebay.Deliv
 			err = errClosed()
 		}
 		if !d.leave(w) {
-			c := <-w.got // it is being claimed for
-			e.giveBack(c.ds)
+			e.returnClaim(w)
 		}
 		return nil, err
+	}
+}
+
+// claimPatience is how long a receive that is given up waits for what is being claimed for it.
+const claimPatience = time.Second
+
+// returnClaim gives back what is being claimed for a want whose caller has gone: before the
+// caller is answered, so that others find it, unless the server does not answer.
+func (e *Engine) returnClaim(w *want) {
+	t := time.NewTimer(claimPatience)
+	defer t.Stop()
+	select {
+	case c := <-w.got:
+		e.giveBack(c.ds)
+	case <-t.C:
+		e.running.Go(func() { // the claim has a deadline
+			c := <-w.got
+			e.giveBack(c.ds)
+		})
 	}
 }
 
@@ -239,7 +257,7 @@ func (d *desk) run() {
 			return
 		}
 		got, again, err := d.e.claim(d.name, ws)
-		d.give(ws, got, gen, err)
+		d.give(ws, got, gen, d.e.fault(err))
 		if again > 0 {
 			d.look(again)
 		}

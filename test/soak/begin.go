@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -77,7 +78,9 @@ func (b *book) judgeOrder(j *job, now time.Time) {
 	g := j.group
 	b.counts.OrdersChecked++
 	if j.place < g.begun {
-		b.find(now, "order", j.id, "it ran after %s, which was added after it to their group", g.jobs[g.begun].id)
+		later := g.jobs[g.begun]
+		b.find(now, "order", j.id, "it ran (before: %s) after %s (%s), which was added after it to their group", cmp.Or(j.story(), "never"), later.id, later.story())
+		b.findings[len(b.findings)-1].Beside = later.id
 		return
 	}
 	for ; g.begun < j.place; g.begun++ {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -65,6 +66,7 @@ type finding struct {
 	Rule    string    `json:"rule"`
 	Subject string    `json:"subject"` // a job, a run of a flow, an event or a process
 	Text    string    `json:"text"`
+	Beside  string    `json:"beside,omitempty"` // the other job that it is about
 	History string    `json:"history,omitempty"`
 }
 
@@ -128,6 +130,19 @@ func (b *book) reset() {
 
 func (b *book) find(at time.Time, rule, subject, format string, args ...any) {
 	b.findings = append(b.findings, finding{At: at, Rule: rule, Subject: subject, Text: fmt.Sprintf(format, args...)})
+}
+
+// story tells of the runs of a job, as its handlers saw them.
+func (j *job) story() string {
+	var all []string
+	for _, r := range j.runs {
+		end := "still running"
+		if !r.ended.IsZero() {
+			end = r.ended.Format("15:04:05.000")
+		}
+		all = append(all, fmt.Sprintf("run %d %s to %s", r.n, r.begun.Format("15:04:05.000"), end))
+	}
+	return strings.Join(all, ", ")
 }
 
 // count changes the counts.

@@ -148,5 +148,9 @@ func (s *stand) history(ctx context.Context, f finding) string {
 		}
 		return all.String()
 	}
-	return n.forebay(ctx, "jobs", "get", f.Subject, "--logs", "--history")
+	text := n.forebay(ctx, "jobs", "get", f.Subject, "--logs", "--history")
+	if f.Beside != "" {
+		text += n.forebay(ctx, "jobs", "get", f.Beside, "--logs", "--history")
+	}
+	return text
 }

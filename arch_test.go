@@ -37,7 +37,7 @@ var imports = []importRule{
 	{".", nil, "the words must be usable everywhere, so they need nothing"},
 	{"engine", []string{"."}, "the contract speaks in words only"},
 	{"engine/enginetest", []string{".", "engine"}, "it judges every engine, so it may know none"},
-	{"engine/*", []string{".", "engine"}, "engines never import each other and never look up"},
+	{"engine/*", []string{".", "engine", "internal/leases"}, "engines never import each other and never look up"},
 	{"event", []string{"."}, "edge and sinks share it, so it knows neither"},
 	{"keyring", []string{"."}, "a leaf"},
 	{"audit", []string{"."}, "a leaf: a file of lines"},

@@ -59,7 +59,7 @@ func (e *Engine) claim(name string, ws []*want) (got [][]forebay.Delivery, again
 func (e *Engine) hold(ws []*want, got [][]forebay.Delivery, err error) {
 	for i, ds := range got {
 		if err == nil && !ws[i].kept {
-			e.held.add(ds, ws[i].lease)
+			e.held.Add(ds, ws[i].lease)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func (w *work) deliver(it *item, lease time.Duration) forebay.Delivery {
 	w.soon(it.until)
 	return forebay.Delivery{
 		Message: it.meta.message(it.id, w.queueName(it.queue), it.kind, it.payload), Receipt: receiptOf(it), Attempt: int(it.attempts) + 1,
-		Deliveries: int(it.deliveries), SentAt: atMicros(it.sent), LeaseUntil: atMicros(it.until), Failures: it.extra.Failures,
+		Deliveries: int(it.deliveries), SentAt: atMicros(it.sent), LeaseUntil: w.e.byHere(it.until), Failures: it.extra.Failures,
 	}
 }
 

@@ -206,7 +206,7 @@ func (w *work) replay(d *ending) {
 		id: d.id, kind: d.kind, dedup: w.dedupKey(&m), meta: d.meta, fresh: true, bodyOf: d.seq, size: d.size,
 	}
 	if m.Job != nil {
-		it.expires, it.deadline = micros(m.Job.Expires), micros(m.Job.Deadline)
+		it.expires, it.deadline = w.byServer(m.Job.Expires), w.byServer(m.Job.Deadline)
 	}
 	w.add(it)
 	if r := w.records[idKey(d.id)]; r != nil {

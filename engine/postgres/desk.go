@@ -178,7 +178,7 @@ func (e *Engine) giveBack(ds []forebay.Delivery) {
 	for _, d := range ds {
 		r, _ := readReceipt(d.Receipt)
 		items = append(items, settling{&forebay.Settlement{Receipt: d.Receipt, Verdict: forebay.Release}, r})
-		e.held.drop(d.Receipt)
+		e.held.Drop(d.Receipt)
 	}
 	_, _ = e.settles.submit(context.Background(), items, sizeOfSettling)
 }

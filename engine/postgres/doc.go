@@ -24,7 +24,8 @@
 //
 // # What holds
 //
-// The clock is the server's (clock_timestamp). Send, Settle and the like return when their
+// The clock is the server's (clock_timestamp); times of day that come and go in messages are
+// converted (clocks.go). Send, Settle and the like return when their
 // transaction is committed, as durably as synchronous_commit of the server, the database or
 // the user of the address says; Open does not change it. Claims, extended leases, progress and
 // what the keeper does commit without waiting for the disk: if the machine of the server

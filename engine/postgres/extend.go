@@ -1,11 +1,8 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
@@ -70,9 +67,9 @@ func (e *Engine) extendSome(ctx context.Context, receipts []forebay.Receipt, lea
 	}
 	for i, r := range receipts {
 		if lease == 0 || forebay.CodeOf(errs[i]) == forebay.CodeLeaseLost {
-			e.held.drop(r)
+			e.held.Drop(r)
 		} else {
-			e.held.extend(r, lease)
+			e.held.Extend(r, lease)
 		}
 	}
 	return errs, nil
@@ -100,60 +97,8 @@ func toStop(reason string) error {
 	return fail(forebay.CodeCancelled, "the job is to stop: %s", reason)
 }
 
-// hold is one lease: its number in the order of handing out, and its end.
-type hold struct {
-	n   int64
-	end time.Time
-}
-
-// held are the leases that end with the engine. The store knows them too: here is only
-// which of them are this process's.
-type held struct {
-	mu    sync.Mutex // guards all below
-	all   map[forebay.Receipt]hold
-	last  int64
-	clean int // how many there may be before those that have ended are dropped
-}
-
-func (h *held) add(ds []forebay.Delivery, lease time.Duration) {
-	if len(ds) == 0 {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all == nil {
-		h.all = make(map[forebay.Receipt]hold)
-	}
-	now := time.Now()
-	for _, d := range ds {
-		h.last++
-		h.all[d.Receipt] = hold{h.last, now.Add(lease)}
-	}
-	if len(h.all) > h.clean {
-		maps.DeleteFunc(h.all, func(_ forebay.Receipt, o hold) bool { return o.end.Before(now) })
-		h.clean = max(1024, 2*len(h.all))
-	}
-}
-
-func (h *held) extend(r forebay.Receipt, lease time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if o, ok := h.all[r]; ok {
-		h.all[r] = hold{o.n, time.Now().Add(lease)}
-	}
-}
-
-func (h *held) drop(r forebay.Receipt) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.all, r)
-}
-
 // endHeld ends the leases that are left, at the close.
 func (e *Engine) endHeld() error {
-	e.held.mu.Lock()
-	all := slices.SortedFunc(maps.Keys(e.held.all), func(a, b forebay.Receipt) int { return cmp.Compare(e.held.all[a].n, e.held.all[b].n) })
-	e.held.mu.Unlock()
-	_, err := e.extend(context.Background(), all, 0)
+	_, err := e.extend(context.Background(), e.held.Left(), 0)
 	return err
 }

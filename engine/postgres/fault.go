@@ -46,7 +46,13 @@ func ofServer(pg *pgconn.PgError) error {
 		f.Err = errors.Join(errDenied, pg)
 		f.Hint = "correct user, password and database of the address; the user needs the right to create and use the schema"
 		return f
-	case class == "08", class == "57", class == "53", class == "40", pg.Code == "25006", pg.Code == "55P03":
+	case pg.Code == "22021":
+		return fail(forebay.CodeInvalid, "a text is not plain: %s", pg.Message)
+	case pg.Code == "26000", pg.Code == "42P05":
+		f := fail(forebay.CodeUnavailable, "prepared statements are lost: %s (SQLSTATE %s)", pg.Message, pg.Code)
+		f.Hint = "a pooler stands between that cannot keep them: add default_query_exec_mode=exec to the address"
+		return f
+	case class == "08", class == "57", class == "53", class == "40", pg.Code == "25006", pg.Code == "25P03", pg.Code == "25P04", pg.Code == "55P03":
 		return fail(forebay.CodeUnavailable, "the server does not do it now: %s (SQLSTATE %s)", pg.Message, pg.Code)
 	}
 	return fail(forebay.CodeInternal, "a statement failed: %s (SQLSTATE %s)%s", pg.Message, pg.Code, told(pg.Where))
@@ -74,7 +80,7 @@ func again(err error) bool {
 func undone(err error) bool {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) {
-		return pg.Code == "57P03" || pg.Code == "25006" || pg.Code == "53300"
+		return pg.Code == "57P03" || pg.Code == "57P05" || pg.Code == "25P03" || pg.Code == "25P04" || pg.Code == "25006" || pg.Code == "53300"
 	}
 	var dial *pgconn.ConnectError
 	return errors.As(err, &dial)

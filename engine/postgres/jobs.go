@@ -102,7 +102,7 @@ func (e *Engine) Locate(ctx context.Context, id string) (engine.Location, error)
 			Where: engine.Where(stateAt(it, now)), Queue: e.queues.name(it.queue), SentAt: atMicros(it.sent), Attempts: int(it.attempts), Deliveries: int(it.deliveries),
 		}
 		if l.Where == engine.WhereDelayed {
-			l.NotBefore = atMicros(it.due)
+			l.NotBefore = e.byHere(it.due)
 		}
 		if n := len(it.extra.Failures); n > 0 {
 			l.Last = &it.extra.Failures[n-1]
@@ -147,7 +147,7 @@ func (e *Engine) waitingJob(it *item, now int64) forebay.Job {
 		Failures: it.extra.Failures, CancelRequested: it.extra.Stop != nil,
 	}
 	if j.State == forebay.StateDelayed {
-		j.Due = atMicros(it.due)
+		j.Due = e.byHere(it.due)
 	}
 	return j
 }
@@ -298,7 +298,7 @@ func (w *work) change(c *engine.JobChange, r *record) error {
 		it.payload, it.size, it.rewritten = bytes.Clone(c.Payload), int32(len(c.Payload)), true
 	}
 	if c.Due != nil {
-		it.due = micros(*c.Due)
+		it.due = w.byServer(*c.Due)
 	}
 	w.enqueue(it)
 	w.note(it, forebay.HistoryChanged, w.stateOf(it))

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"regexp"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,6 +16,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/internal/leases"
 )
 
 // Config says where the data is.
@@ -33,6 +36,9 @@ const (
 	oldest          = 140000 // server_version_num
 )
 
+// schemaNames are those that may stand anywhere in a statement.
+var schemaNames = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+
 // Engine is the engine on PostgreSQL.
 type Engine struct {
 	cfg    Config
@@ -40,7 +46,8 @@ type Engine struct {
 	prefix string // of names: the schema, quoted, and a dot
 	class  int32  // of advisory locks
 	epoch  string
-	quiet  bool // no connection that listens, for tests
+	ahead  atomic.Int64 // of the server's clock, µs, as it was last
+	quiet  bool         // no connection that listens, for tests
 
 	running sync.WaitGroup
 	closing chan struct{}
@@ -52,7 +59,7 @@ type Engine struct {
 	sends   *combiner[sending, forebay.SendResult]
 	settles *combiner[settling, error]
 	tally   tally
-	held    held
+	held    leases.Held
 	keeper  *keeper
 	news    news
 	wire    *wire
@@ -81,8 +88,8 @@ func open(ctx context.Context, cfg Config, quiet bool, dial pgconn.DialFunc) (*E
 	cfg.History = cmp.Or(cfg.History, 1_000_000)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 5*time.Second)
 	cfg.Conns = cmp.Or(cfg.Conns, 16)
-	if cfg.History < 1 || cfg.Timeout < 0 || cfg.Conns < 2 || len(cfg.Schema) > 63 {
-		return nil, fail(forebay.CodeInvalid, "the schema %q, the history of %d, the timeout %v or the %d connections are wrong; allowed are 1 to 63 bytes, 1 or more, 0 or more, 2 or more",
+	if cfg.History < 1 || cfg.Timeout < 0 || cfg.Conns < 2 || !schemaNames.MatchString(cfg.Schema) {
+		return nil, fail(forebay.CodeInvalid, "the schema %q, the history of %d, the timeout %v or the %d connections are wrong; allowed are 1 to 63 of a-z 0-9 _ with no digit first, 1 or more, 0 or more, 2 or more",
 			cfg.Schema, cfg.History, cfg.Timeout, cfg.Conns)
 	}
 	pc, err := pgxpool.ParseConfig(cfg.URL)
@@ -128,23 +135,39 @@ func (e *Engine) greet(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
 	var version int
-	var replica bool
-	err := e.pool.QueryRow(within, `SELECT current_setting('server_version_num')::int, pg_is_in_recovery()`).Scan(&version, &replica)
-	switch {
-	case err != nil:
+	if err := e.pool.QueryRow(within, `SELECT current_setting('server_version_num')::int`).Scan(&version); err != nil {
 		return e.fault(err)
-	case version < oldest:
+	}
+	if version < oldest {
 		return fail(forebay.CodeUnsupported, "the server is PostgreSQL %d; %d or later is needed", version/10000, oldest/10000)
-	case replica:
-		f := fail(forebay.CodeUnavailable, "the server is a replica, which takes no writes")
-		f.Hint = "name the primary, or several hosts with target_session_attrs=read-write"
-		return f
+	}
+	if err := e.takesWrites(within); err != nil {
+		return err
 	}
 	if err := e.migrate(ctx); err != nil {
 		return err
 	}
-	_, err = e.version(within)
+	_, err := e.version(within)
 	return err
+}
+
+// takesWrites says why the server stores nothing, if it does not.
+func (e *Engine) takesWrites(ctx context.Context) error {
+	var replica, reads bool
+	err := e.pool.QueryRow(ctx, `SELECT pg_is_in_recovery(), current_setting('transaction_read_only')::bool`).Scan(&replica, &reads)
+	switch {
+	case err != nil:
+		return e.fault(err)
+	case replica:
+		f := fail(forebay.CodeUnavailable, "the server is a replica, which takes no writes")
+		f.Hint = "name the primary, or several hosts with target_session_attrs=read-write"
+		return f
+	case reads:
+		f := fail(forebay.CodeUnavailable, "the server takes no writes from this user: default_transaction_read_only is on")
+		f.Hint = "turn it off for the user and the database of the address"
+		return f
+	}
+	return nil
 }
 
 // enter begins a call, or says why not; leave ends it.
@@ -186,14 +209,7 @@ func (e *Engine) Check(ctx context.Context) error {
 	defer e.leave()
 	ctx, cancel := context.WithTimeout(ctx, e.cfg.Timeout)
 	defer cancel()
-	var replica bool
-	if err := e.pool.QueryRow(ctx, `SELECT pg_is_in_recovery()`).Scan(&replica); err != nil {
-		return e.fault(err)
-	}
-	if replica {
-		return fail(forebay.CodeUnavailable, "the server is a replica, which takes no writes")
-	}
-	return nil
+	return e.takesWrites(ctx)
 }
 
 // errDenied marks what the server refuses to whoever this process is there. That is no

@@ -243,9 +243,9 @@ func (e *Engine) peeked(it *item, now int64) engine.Peeked {
 	}
 	switch p.Where {
 	case engine.WhereDelayed:
-		p.NotBefore = atMicros(it.due)
+		p.NotBefore = e.byHere(it.due)
 	case engine.WhereActive:
-		p.LeaseUntil = atMicros(it.until)
+		p.LeaseUntil = e.byHere(it.until)
 	}
 	return p
 }

@@ -145,7 +145,7 @@ func (w *work) replace(it *item, m *forebay.Message) {
 	it.payload, it.rewritten, it.changed = notNil(m.Payload), true, true
 	it.size = int32(len(m.Payload))
 	if m.Job.Dedup == forebay.DedupDebounce {
-		it.due = micros(m.NotBefore)
+		it.due = w.byServer(m.NotBefore)
 		w.enqueue(it)
 	}
 	w.note(it, forebay.HistoryReplaced, w.stateOf(it))
@@ -154,12 +154,12 @@ func (w *work) replace(it *item, m *forebay.Message) {
 // store stores a message that is new.
 func (w *work) store(m *forebay.Message, queue int32, older int64) {
 	it := &item{
-		seq: w.takeSeq(), queue: queue, sent: w.now, rank: rankOf(w.now, m.Priority), due: micros(m.NotBefore), size: int32(len(m.Payload)),
+		seq: w.takeSeq(), queue: queue, sent: w.now, rank: rankOf(w.now, m.Priority), due: w.byServer(m.NotBefore), size: int32(len(m.Payload)),
 		job: m.Job != nil, tenant: tenantOf(m), chain: chainOf(m), key: m.LimitKey, id: m.ID, kind: m.Kind, dedup: w.dedupKey(m),
 		meta: metaOf(m), payload: m.Payload, fresh: true, older: older,
 	}
 	if m.Job != nil {
-		it.expires, it.deadline = micros(m.Job.Expires), micros(m.Job.Deadline)
+		it.expires, it.deadline = w.byServer(m.Job.Expires), w.byServer(m.Job.Deadline)
 	}
 	w.add(it)
 	until := w.now + ceilMicros(cmp.Or(m.DedupWindow, forebay.DefaultDedupWindow))

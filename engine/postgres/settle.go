@@ -40,7 +40,7 @@ func (e *Engine) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, 
 	}
 	for n, err := range answers {
 		errs[of[n]] = err
-		e.held.drop(items[n].s.Receipt)
+		e.held.Drop(items[n].s.Receipt)
 	}
 	return errs, nil
 }

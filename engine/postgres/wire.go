@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"sync"
 	"time"
 
@@ -74,7 +75,14 @@ func (e *Engine) signal(queues map[string]bool, news bool) {
 	}
 }
 
-func (r *wire) channel() string { return "forebay_" + r.e.cfg.Schema }
+// channel has at most the 63 bytes that the name of one may have.
+func (r *wire) channel() string {
+	name := "forebay_" + r.e.cfg.Schema
+	if len(name) > 63 {
+		return fmt.Sprintf("forebay_%08x", uint32(r.e.class))
+	}
+	return name
+}
 
 // take gives what one telling tells.
 func (r *wire) take() (h hint, more bool) {

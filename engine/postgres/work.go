@@ -42,6 +42,8 @@ type work struct {
 	now  int64 // µs
 	seqs []int64
 
+	ahead int64 // of the server's clock, µs
+
 	items   map[int64]*item
 	order   []*item // those of items, as they came
 	records map[string]*record
@@ -132,7 +134,13 @@ func (w *work) begin(ctx context.Context, p plan) error {
 	} else {
 		b.Queue(clock).QueryRow(func(row pgx.Row) error { return row.Scan(&w.now) })
 	}
-	return w.conn.SendBatch(ctx, b).Close()
+	before := time.Now().UnixMicro()
+	if err := w.conn.SendBatch(ctx, b).Close(); err != nil || w.e.cfg.Now != nil {
+		return err
+	}
+	w.ahead = apart(w.now, before, time.Now().UnixMicro())
+	w.e.ahead.Store(w.ahead)
+	return nil
 }
 
 func (w *work) lock(b *pgx.Batch, p plan) {

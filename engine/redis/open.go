@@ -16,6 +16,7 @@ import (
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
+	"github.com/forebayhq/forebay/internal/leases"
 )
 
 // Config says where the data is. The zero value is a server on this machine.
@@ -52,7 +53,7 @@ type Engine struct {
 	sends   *combiner[sendItem, sendAnswer]
 	settles *combiner[settleItem, settleAnswer]
 	tally   tally
-	held    held
+	held    leases.Held
 	plain   plainQueues
 	waits   *waits
 	keeper  *keeper

@@ -125,7 +125,7 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	}
 	ds = slices.DeleteFunc(ds, func(d forebay.Delivery) bool { return d.Receipt == "" })
 	if !r.Kept {
-		e.held.add(ds, r.Lease)
+		e.held.Add(ds, r.Lease)
 	}
 	if at := e.lastNumber(v); at > 0 {
 		next = max(time.Duration(at-v.now)*time.Millisecond, time.Millisecond)

@@ -46,7 +46,7 @@ func (e *Engine) Settle(ctx context.Context, ss []forebay.Settlement) ([]error, 
 		return nil, err
 	}
 	for n, done := range answers {
-		e.held.drop(items[n].receipt)
+		e.held.Drop(items[n].receipt)
 		if !done {
 			errs[of[n]] = lost(items[n].receipt)
 		}

@@ -1,73 +1,19 @@
 package redis
 
 import (
-	"cmp"
 	"context"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
 )
 
-// hold is one lease: its number in the order of handing out, and its end.
-type hold struct {
-	n   int64
-	end time.Time
-}
-
-// held are the leases that end with the engine. The store knows them too: here is only
-// which of them are this process's.
-type held struct {
-	mu    sync.Mutex // guards all below
-	all   map[forebay.Receipt]hold
-	last  int64
-	clean int // how many there may be before those that have ended are dropped
-}
-
-func (h *held) add(ds []forebay.Delivery, lease time.Duration) {
-	if len(ds) == 0 {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.all == nil {
-		h.all = make(map[forebay.Receipt]hold)
-	}
-	now := time.Now()
-	for _, d := range ds {
-		h.last++
-		h.all[d.Receipt] = hold{h.last, now.Add(lease)}
-	}
-	if len(h.all) > h.clean {
-		maps.DeleteFunc(h.all, func(_ forebay.Receipt, o hold) bool { return o.end.Before(now) })
-		h.clean = max(1024, 2*len(h.all))
-	}
-}
-
-func (h *held) extend(r forebay.Receipt, lease time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if o, ok := h.all[r]; ok {
-		o.end = time.Now().Add(lease)
-		h.all[r] = o
-	}
-}
-
-func (h *held) drop(r forebay.Receipt) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.all, r)
-}
-
 // endHeld ends the leases that are left, at the close: the last first, since each then
 // waits before the others.
 func (e *Engine) endHeld() error {
-	e.held.mu.Lock()
-	defer e.held.mu.Unlock()
-	rs := slices.SortedFunc(maps.Keys(e.held.all), func(a, b forebay.Receipt) int { return cmp.Compare(e.held.all[b].n, e.held.all[a].n) })
+	rs := e.held.Left()
+	slices.Reverse(rs)
 	for part := range slices.Chunk(rs, settlesAtOnce) {
 		args := []any{0, 0}
 		for _, r := range part {
@@ -127,9 +73,9 @@ func (e *Engine) extend(ctx context.Context, receipts []forebay.Receipt, lease t
 	for n, i := range of {
 		errs[i] = kept(receipts[i], number(v.out[n]))
 		if lease == 0 || number(v.out[n]) == 0 {
-			e.held.drop(receipts[i])
+			e.held.Drop(receipts[i])
 		} else {
-			e.held.extend(receipts[i], lease)
+			e.held.Extend(receipts[i], lease)
 		}
 	}
 	return errs, nil

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	if err := os.Setenv("GORACE", quickEnd); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"forebay": main})
+	testscript.Main(m, map[string]func(){"forebay": main, askedProgram: asked})
 }
 
 // TestScripts runs what a user could type.
@@ -41,9 +41,10 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", quickEnd)
 			env.Setenv("TZ", "UTC")
 			env.Setenv("FOREBAY_SQSAPI_LISTEN", "off") // its default port is one for all tests
-			return nil
+			return startAsking(env)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"ask":        askCmd,
 			"code":       codeCmd,
 			"ready":      readyCmd,
 			"post":       postCmd,
@@ -61,16 +62,11 @@ func codeCmd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: code N program args…")
 	}
-	err := ts.Exec(args[1], args[2:]...)
-	got := 0
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
-		got = exit.ExitCode()
-	} else if err != nil {
-		ts.Fatalf("%v", err)
-	}
-	if want := args[0]; strconv.Itoa(got) != want {
-		ts.Fatalf("exit code %d, want %s", got, want)
+	a := runs(ts, args[1:])
+	_, _ = ts.Stdout().Write(a.Out) // into memory
+	_, _ = ts.Stderr().Write(a.Err)
+	if want := args[0]; strconv.Itoa(a.Code) != want {
+		ts.Fatalf("exit code %d, want %s", a.Code, want)
 	}
 }
 
@@ -122,13 +118,16 @@ func termCmd(ts *testscript.TestScript, neg bool, args []string) {
 
 // eventually REGEXP PROGRAM ARGS…: runs the program until its output matches.
 func eventuallyCmd(ts *testscript.TestScript, neg bool, args []string) {
+	var a answer
 	until(ts, func() error {
-		err := ts.Exec(args[1], args[2:]...)
-		if out := ts.ReadFile("stdout"); !regexp.MustCompile(args[0]).MatchString(out) {
-			return fmt.Errorf("%q does not match %q, %v", args[0], out, err)
+		a = runs(ts, args[1:])
+		if !regexp.MustCompile(args[0]).Match(a.Out) {
+			return fmt.Errorf("%q does not match %q, exit code %d: %s", args[0], a.Out, a.Code, a.Err)
 		}
 		return nil
 	})
+	_, _ = ts.Stdout().Write(a.Out) // into memory
+	_, _ = ts.Stderr().Write(a.Err)
 }
 
 // hold VAR: takes a port for the rest of the script and puts its address into $VAR.

@@ -64,11 +64,12 @@ var (
 	changers = []keyring.Scope{keyring.ScopeAdmin, keyring.ScopeOperate}
 )
 
-// rules tells whether a request is for admins only: it changes who may do what, or
-// drops all there is of a queue, or it asks who did what.
+// rules tells whether a request is for admins only: it changes who may do what or by which
+// key stores are sealed, or drops all there is of a queue, or it asks who did what.
 func rules(r *http.Request) bool {
 	p := r.URL.Path
-	return p == auditPath || r.Method != http.MethodGet && (strings.HasPrefix(p, "/api/keys") || strings.HasPrefix(p, "/api/sqs/keys") || strings.HasSuffix(p, "/purge"))
+	return p == auditPath || r.Method != http.MethodGet && (strings.HasPrefix(p, "/api/keys") || strings.HasPrefix(p, "/api/sqs/keys") ||
+		strings.HasPrefix(p, "/api/encryption") || strings.HasSuffix(p, "/purge"))
 }
 
 // onlyLooks tells whether a request changes nothing.

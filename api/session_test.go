@@ -33,6 +33,9 @@ func TestSessions(t *testing.T) {
 		{"operate", cross, "POST", "/api/jobs", `{"queue":"q","name":"n"}`, 403},
 		{"operate", same, "POST", "/api/keys", `{"name":"x"}`, 403},
 		{"operate", same, "POST", "/api/queues/q/purge", `{"confirm":"q"}`, 403},
+		{"operate", same, "POST", "/api/encryption/rotate", "{}", 403},
+		{"operate", same, "GET", "/api/encryption", "", 200},
+		{"admin", same, "POST", "/api/encryption/rotate", "{}", 409}, // nothing is sealed here
 		{"admin", cross, "POST", "/api/keys", `{"name":"x"}`, 403},
 		{"admin", same, "POST", "/api/keys", `{"name":"x"}`, 201},
 		{"nobody", same, "GET", "/api/overview", "", 401},

@@ -43,12 +43,12 @@ type Scaling struct {
 	Queue          string  `json:"queue"`
 	DesiredWorkers int     `json:"desiredWorkers" doc:"Workers that the queue wants, of all servers together. 0 where there is nothing to do."`
 	Waiting        int64   `json:"waiting"`
-	Active         int64   `json:"active"`
+	Active         int64   `json:"active" doc:"Leased, of all servers together: those that handlers work on, and those that a worker has fetched ahead."`
 	MeanSeconds    float64 `json:"meanSeconds" doc:"What a message takes its handler, over the last minutes; 0: nothing was measured here yet."`
 	LatencySeconds float64 `json:"latencySeconds" doc:"How long a message may wait: queues.<name>.targetLatency."`
 	SlotsPerWorker int     `json:"slotsPerWorker"`
 	Slots          int     `json:"slots" doc:"Of this process."`
-	SlotsUsed      int     `json:"slotsUsed" doc:"Of this process."`
+	SlotsUsed      int     `json:"slotsUsed" doc:"Handlers at work, of this process."`
 
 	AcceptableBacklog float64 `json:"acceptableBacklogPerWorker" doc:"Messages that may wait for each worker: the target value for tracking the backlog per worker. 0: nothing was measured here yet."`
 }

@@ -93,7 +93,7 @@ func TestUserWhoMayOnlyRead(t *testing.T) {
 // Connections that the server ends because nothing came are made anew, unseen.
 func TestServerEndsIdleConnections(t *testing.T) {
 	at, conn := arranged(t, `ALTER DATABASE %s SET idle_session_timeout = '30ms'`)
-	e, err := postgres.OpenInBubble(t.Context(), postgres.Config{URL: at}) // which has no other connections
+	e, err := postgres.OpenInBubble(t.Context(), postgres.Config{URL: at}, nil) // which has no other connections
 	if err != nil {
 		t.Fatal(err)
 	}

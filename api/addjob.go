@@ -65,6 +65,12 @@ type BulkResult struct {
 	Error *Refusal `json:"error,omitempty"`
 }
 
+// TransformSchema documents that a result with an error has nothing of a job.
+func (BulkResult) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Required = nil
+	return s
+}
+
 // Refusal is what is wrong with one item.
 type Refusal struct {
 	Code    forebay.Code `json:"code"`

@@ -268,7 +268,9 @@ func errorOf(op string, resp *http.Response, body []byte) error {
 	e := forebay.Errorf(p.Code, "", "%s", p.Detail) // the server's words say what it was doing
 	e.Field, e.Hint = p.Field, p.Hint
 	for _, w := range p.Errors {
-		e.Text += "; " + w.In + w.Pointer + ": " + w.Message
+		if !strings.Contains(p.Detail, w.Message) { // else it is told already
+			e.Text += "; " + w.In + w.Pointer + ": " + w.Message
+		}
 	}
 	for _, one := range p.Problems {
 		e.Text += "\n" + flow.Problem(one).String()

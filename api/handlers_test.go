@@ -2,8 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
-	"io"
-	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +26,7 @@ func TestAHandlerIsRegisteredAndFlowsAndJobsAreHeldAgainstIt(t *testing.T) {
 		}
 	})
 	ctx := t.Context()
-	about := api.HandlerAbout{Title: "Say hello", Data: json.RawMessage(`{"type":"object","required":["to"],"properties":{"to":{"type":"string"}},"x-enforce":true}`)}
+	about := api.HandlerAbout{Title: "Say hello", Data: json.RawMessage(`{"type":"object","required":["to"],"properties":{"to":{"type":"string"},"cc":{"items":{"type":"number"}}},"x-enforce":true}`)}
 	got := must[api.Handler](t)(s.PutHandler(ctx, "mail", "welcome", about))
 	list := must[api.HandlerList](t)(s.Handlers(ctx)).Items
 	if len(list) != 2 || !list[0].Enforced || !list[0].Registered || list[0].Title != "Say hello" || list[1].Name != "own" || list[1].Registered || !got.Enforced {
@@ -38,13 +37,16 @@ func TestAHandlerIsRegisteredAndFlowsAndJobsAreHeldAgainstIt(t *testing.T) {
 		t.Errorf("checked: %+v", checked.Problems)
 	}
 	_, err := s.AddJob(ctx, api.NewJob{Queue: "mail", Name: "welcome", Data: json.RawMessage(`{"to":7}`)}, "")
-	if forebay.CodeOf(err) != forebay.CodeInvalid || !strings.Contains(err.Error(), "got number, want string") {
+	if forebay.CodeOf(err) != forebay.CodeInvalid || strings.Count(err.Error(), "got number, want string") != 1 {
 		t.Errorf("a job that does not fit: %v", err)
 	}
-	bulk := must[*http.Response](t)(http.Post(s.url+"/api/jobs/bulk", "application/json", strings.NewReader(`{"items":[{"queue":"mail","name":"welcome","data":{}},{"queue":"mail","name":"welcome","data":{"to":"ann"}}]}`)))
-	defer bulk.Body.Close()
-	if text := string(must[[]byte](t)(io.ReadAll(bulk.Body))); !strings.Contains(text, `missing property 'to'`) || !strings.Contains(text, `"added":1,"failed":1`) {
-		t.Errorf("two at once: %s", text)
+	r := s.do(t, "POST", "/api/jobs", `{"queue":"mail","name":"welcome","data":{"to":7,"cc":["x"]}}`, nil)
+	if want := (api.Wrong{In: "body", Pointer: "/data/cc/0", Message: "got string, want number"}); len(r.problem.Errors) != 2 || !slices.Contains(r.problem.Errors, want) {
+		t.Errorf("two things do not fit: %+v", r.problem)
+	}
+	bulk := must[api.BulkAdded](t)(s.AddJobs(ctx, []api.NewJob{{Queue: "mail", Name: "welcome", Data: json.RawMessage(`{}`)}, {Queue: "mail", Name: "welcome", Data: json.RawMessage(`{"to":"ann"}`)}}, ""))
+	if bad := bulk.Items[0]; bulk.Added != 1 || bulk.Failed != 1 || bad.AddedJob != nil || bad.Error.Field != "data" || !strings.Contains(bad.Error.Message, `missing property 'to'`) {
+		t.Errorf("two at once: %+v", bulk)
 	}
 	if _, err := s.PutHandler(ctx, "work", "own", about); forebay.CodeOf(err) != forebay.CodeConflict {
 		t.Errorf("a handler of this process: %v", err)

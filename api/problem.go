@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/forebayhq/forebay"
+	"github.com/forebayhq/forebay/catalog"
 )
 
 const problemType = "application/problem+json"
@@ -78,6 +79,16 @@ func problemOf(err error) *Problem {
 	if errors.As(err, &e) {
 		p.Field, p.Hint = e.Field, e.Hint
 		p.Detail = strings.TrimSuffix(p.Detail, " ("+e.Field+")")
+	}
+	var misfits *catalog.Misfits
+	if errors.As(err, &misfits) {
+		for _, bad := range misfits.All {
+			pointer := "/data"
+			for _, key := range bad.Path {
+				pointer += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			}
+			p.Errors = append(p.Errors, Wrong{In: "body", Pointer: pointer, Message: bad.Text})
+		}
 	}
 	return p
 }

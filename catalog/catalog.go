@@ -279,8 +279,18 @@ func (c *Catalog) Admit(ctx context.Context, m *forebay.Message) error {
 	if err != nil {
 		return tooCostly(m.Kind, err)
 	}
-	for _, bad := range misfits {
-		return wrong(strings.Join(append([]string{"data"}, bad.Path...), "."), "the data does not fit what %s says that it takes: %s", m.Kind, bad.Text)
+	if len(misfits) == 0 {
+		return nil
 	}
-	return nil
+	first := misfits[0]
+	return &Misfits{wrong(strings.Join(append([]string{"data"}, first.Path...), "."), "the data does not fit what %s says that it takes: %s", m.Kind, first.Text), misfits}
 }
+
+// Misfits is the error of data that does not fit: it says the first thing that does not, and
+// knows all of them.
+type Misfits struct {
+	error
+	All []schema.Misfit
+}
+
+func (m *Misfits) Unwrap() error { return m.error }

@@ -30,6 +30,7 @@ export default defineConfig({
         advancedChunks: {
           groups: [
             { name: "shared", test: /node_modules\/preact|src\/(ui\/(?!chart)|api|i18n\/(index|format|en)\.ts|roles|router|store)/, priority: 3 },
+            { name: "form", test: /src\/flow\/(dataform|schemaform|expression|fields|sample|lists)\./, priority: 2 },
             { name: "chart", test: /node_modules\/uplot/, priority: 2 },
             { name: "graph", test: /src\/flow\/|node_modules\/(@xyflow|@dagrejs)/, priority: 1 },
           ],

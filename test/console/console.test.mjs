@@ -123,6 +123,8 @@ test("a job that runs is shown live, and is cancelled", async () => {
   await tab.locator(".life output").getByText(/Attempt 1 · step \d+ of 900/).waitFor();
   assert.equal(await tab.locator(".lane .at").count(), await tab.locator(".lane").count());
   assert.equal((await server.get("/api/jobs/" + jobId)).state, "cancelled");
+  await tab.getByText(/^All that happened/).click();
+  await tab.locator("table.events tbody tr[aria-rowindex]").first().getByText("cancelled", { exact: true }).waitFor();
   await page.context().close();
 });
 
@@ -155,6 +157,36 @@ test("jobs are added, and all that match are acted on, after a dry run", async (
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await page.getByRole("dialog").getByText("Done: 1. Failed: 0.").waitFor();
   assert.equal((await server.get("/api/jobs?q=queue:bulk")).items.length, 4);
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
+test("the data of a job are filled in by a form of what its handler takes, beside the text; what is wrong is said at its field", async () => {
+  await server.call("PUT", "/api/queues/parcels/handlers/ship", {
+    title: "Send a parcel",
+    data: { type: "object", required: ["to"], "x-enforce": true, properties: { to: { type: "string", title: "Address" }, from: { type: "object", title: "From", properties: { weight: { type: "integer", title: "Weight" } } }, speed: { enum: ["slow", "fast"], title: "Speed" } } },
+  });
+  const page = await open(chrome);
+  await page.goto(server.url + "/jobs");
+  await settled(page);
+  await page.getByRole("button", { name: "Add job" }).first().click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("Queue").fill("parcels");
+  await dialog.getByLabel("Name", { exact: true }).fill("ship");
+  const text = dialog.getByLabel("Data", { exact: true });
+  const weight = dialog.getByLabel("Weight", { exact: true });
+  await dialog.getByLabel("Address *").fill("Main Street 1");
+  await weight.fill("heavy");
+  await weight.press("Tab");
+  await dialog.getByRole("combobox", { name: "Speed", exact: true }).selectOption({ label: "fast" });
+  await eventually("the text is in step", async () => (await text.inputValue()) === JSON.stringify({ to: "Main Street 1", from: { weight: "heavy" }, speed: "fast" }, null, 2));
+  await dialog.getByRole("button", { name: "Add job" }).click();
+  await dialog.locator(".member", { has: page.getByLabel("Weight", { exact: true }) }).last().getByRole("alert").getByText("got string, want integer").waitFor();
+  assert.deepEqual(await faults(page), []);
+  await text.fill('{"to": "Main Street 2", "from": {"weight": 12345678901234567890}}');
+  await eventually("so is the form", async () => (await weight.inputValue()) === "12345678901234567890" && (await dialog.getByLabel("Address *").inputValue()) === "Main Street 2");
+  await dialog.getByRole("button", { name: "Add job" }).click();
+  await page.locator(".json").getByText("12345678901234567890").waitFor();
   assert.deepEqual(page.wrong, []);
   await page.context().close();
 });
@@ -442,6 +474,22 @@ async function longList(s, page) {
   await page.evaluate(() => scrollTo(0, 0));
   await eventually("the first rows are there again", async () => (await rows.first().getAttribute("aria-rowindex")) === "2");
   assert.equal(await page.evaluate(() => document.activeElement.closest("tr").ariaRowIndex), "471", "the row with the focus is gone");
+  // The history is drawn so too; a row that is opened has its place.
+  await page.goto(s.url + "/history?of=messages&queue=long&from=-1h");
+  const told = page.locator("table.history tbody tr[aria-rowindex]");
+  await told.first().waitFor();
+  most = 0;
+  await eventually("the end of the history is reached by scrolling alone", async () => {
+    await page.evaluate(() => scrollTo(0, document.body.scrollHeight));
+    most = Math.max(most, await told.count());
+    return (await page.locator("table.history").getAttribute("aria-rowcount")) === "501" && (await told.last().getAttribute("aria-rowindex")) === "501";
+  });
+  assert.ok(most < 120, `${most} rows of the history are drawn`);
+  await told.last().getByRole("button", { name: "Show" }).click();
+  await page.locator("table.history .json").waitFor();
+  await page.evaluate(() => scrollTo(0, 0));
+  await eventually("its first rows are there again", async () => (await told.first().getAttribute("aria-rowindex")) === "2");
+  await page.goto(s.url + "/jobs?q=queue:long");
   await page.getByRole("button", { name: "Save view" }).click();
   await page.getByRole("dialog").getByLabel("Name of the view").fill("the long one");
   await page.getByRole("dialog").getByLabel("for everybody").check();

@@ -137,6 +137,28 @@ test("steps are moved, grouped, noted, found, copied into another flow; none of 
   assert.deepEqual(page.wrong, []);
 });
 
+test("on a phone steps are cut, copied and pasted by buttons, which name their keys", async () => {
+  const phone = await open(chrome, { viewport: { width: 360, height: 740 }, hasTouch: true });
+  await phone.goto(server.url + "/flows/shop/edit");
+  const step = (id) => phone.getByRole("checkbox", { name: "Choose " + id, exact: true });
+  const bar = phone.getByRole("toolbar");
+  const button = (name, key) => bar.getByRole("button", { name, exact: true }).and(phone.getByTitle(key));
+  await step("pay").check();
+  await step("bye").check();
+  await button("Copy", "Ctrl+C").tap();
+  await phone.getByText("Copied: 2").waitFor();
+  await button("Paste", "Ctrl+V").tap();
+  await step("pay_2").waitFor();
+  await eventually("what was pasted is chosen", () => step("bye_2").isChecked());
+  await button("Cut", "Ctrl+X").tap();
+  await step("bye_2").waitFor({ state: "detached" });
+  await step("pay_2").waitFor({ state: "detached" });
+  await button("Paste", "Ctrl+V").tap();
+  await step("pay_2").waitFor();
+  assert.deepEqual(phone.wrong, []);
+  await phone.context().close();
+});
+
 test("two versions are compared, drawn and as text, and an old one is gone back to with a reason", async () => {
   await put("shop", shop.replace("to: ann", "to: bob").replace("bye: {use: welcome", "bye: {use: resize").replace("queue: mail, needs: pay", "queue: media, needs: pay"));
   await page.goto(server.url + "/flows/shop?tab=versions");

@@ -136,6 +136,24 @@ test("forms make a branch, a wait and a join; a dry run takes the way that its i
   await page.context().close();
 });
 
+test("a run that waits for an approval is approved by the button, and goes on to its end", async () => {
+  const source = "flow: ask\nsteps:\n  ask: {wait: {approval: {role: ops}, timeout: 1d}}\n  bye: {use: welcome, queue: mail, needs: ask, with: {to: \"${steps.ask.output.by}\"}}\n";
+  const r = await fetch(server.url + "/api/flows/ask", { method: "PUT", headers: { Authorization: "Bearer " + server.token, "Content-Type": "application/yaml" }, body: source });
+  assert.equal(r.status, 200, await r.text());
+  const { runId } = await server.post("/api/flows/ask/runs", { input: {} });
+  const page = await open(chrome);
+  await page.goto(server.url + "/runs/" + runId);
+  await page.getByRole("status").getByRole("button", { name: "ask", exact: true }).click();
+  await page.getByRole("button", { name: "Approve", exact: true }).click();
+  await page.locator("h1 .state.completed").waitFor(); // told by the stream
+  const run = await server.get("/api/runs/" + runId);
+  assert.deepEqual(run.steps.map((s) => [s.id, s.state]), [["ask", "completed"], ["bye", "completed"]]);
+  assert.equal(run.steps[0].output.approved, true);
+  assert.match(JSON.stringify((await server.get("/api/audit?limit=20")).items), new RegExp(`runs/${runId}/approve`));
+  assert.deepEqual(page.wrong, []);
+  await page.context().close();
+});
+
 // typed enters a text key by key, as fast as it goes.
 async function typed(page, field, text) {
   await field.click();

@@ -39,13 +39,20 @@ export function address(path: string, query: Options["query"] = {}): string {
   return base + path.replace(/^\//, "") + (text ? "?" + text : "");
 }
 
+// keyOf makes the key of a request: one that was refused and then changed is another request.
+function keyOf(key: string, body: string): string {
+  let sum = 5381;
+  for (let i = 0; i < body.length; i++) sum = (Math.imul(sum, 33) ^ body.charCodeAt(i)) >>> 0;
+  return `${key}-${body.length}-${sum.toString(36)}`;
+}
+
 export async function call<T>(path: string, o: Options = {}): Promise<T> {
   const headers: Record<string, string> = { Accept: "application/json" };
   let body: string | undefined;
   if (o.raw !== undefined) body = o.raw;
   else if (o.body !== undefined) body = JSON.stringify(o.body);
   if (body !== undefined) headers["Content-Type"] = o.type ?? "application/json";
-  if (o.key) headers["Idempotency-Key"] = o.key;
+  if (o.key) headers["Idempotency-Key"] = keyOf(o.key, body ?? "");
   let r: Response;
   try {
     r = await fetch(address(path, o.query), { method: o.method ?? (body === undefined ? "GET" : "POST"), headers, body, signal: o.signal, credentials: "same-origin" });

@@ -62,7 +62,7 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
   const [tried, show] = useState<TriedFlow>();
   useEffect(() => show(undefined), [text]);
   const picked = several.length > 0 ? several.filter((id) => file.steps?.[id]) : step && file.steps?.[step] ? [step] : [];
-  useClipboard(picked, file, edit, pick);
+  const clipboard = useClipboard(picked, file, edit, pick);
   const [input, setInput] = useState<string>(); // of the dry run
   const [outputs, setOutputs] = useState<Record<string, string>>({});
   useEffect(() => tried && setOutputs(outputsOf(tried)), [tried]);
@@ -111,7 +111,7 @@ function Desk({ name, stored, saved }: { name: string; stored: string; saved: bo
         <button type="button" class="main" disabled={!checked?.valid} onClick={publish}>{t("flow.publish")}</button>
       </Head>
       {doc.restored && text !== stored && <div class="note" role="status">{t("flow.draft")} <Ago at={doc.restored} /> <button type="button" class="small" onClick={() => void then(() => doc.put(stored))}>{t("flow.draft.leave")}</button></div>}
-      {steps.length > 0 && pane !== "yaml" && <Bar steps={steps} file={file} picked={picked} edit={edit} pick={pick} find={(id) => { choose(id); find({ id }); }} />}
+      {pane !== "yaml" && <Bar clipboard={clipboard} steps={steps} file={file} picked={picked} edit={edit} pick={pick} find={(id) => { choose(id); find({ id }); }} />}
       <div class="designer">
         <Palette workers={workers.data?.items ?? []} handlers={handlers} flows={flows.data?.items.map((f) => f.name).filter((n) => n !== name) ?? []} after={step} add={(fields, base) => editing.add(fields, base, step || undefined)} />
         {pane === "yaml" ? <Text text={text} put={(s) => doc.put(s)} /> : steps.length > 0 ? <Graph steps={steps} run={tried?.steps} chosen={step} choose={(id) => choose(id ?? "")} edit={editing} wrong={wrong} layout={file.layout as Layout | undefined} picked={several} goto={goto} /> : <Blank drop={editing.drop} />}

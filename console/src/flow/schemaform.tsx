@@ -13,6 +13,8 @@ export interface Filled {
   value: unknown;
   set: (path: string, value: unknown) => Promise<boolean>; // undefined: it goes
   plain?: boolean; // no expressions: what stands there is the data itself
+  beside?: boolean; // all of it stands beside the form as JSON, too
+  wrong?: Record<string, string>; // what is wrong with what stands at a path
 }
 
 const deepest = 4;
@@ -42,14 +44,14 @@ export function SchemaForm({ schema, filled, name }: { schema: Schema; filled: F
   return (
     <fieldset class="schema">
       <legend>{name}</legend>
-      {fits && (
+      {fits && !filled.beside && (
         <div class="row" role="group" aria-label={t("schema.as")}>
           <button type="button" class="small" aria-pressed={!raw} disabled={!shows} onClick={() => setRaw(false)}>{t("schema.fields")}</button>
           <button type="button" class="small" aria-pressed={raw || !shows} onClick={() => setRaw(true)}>JSON</button>
           {!shows && <button type="button" class="small" onClick={() => void filled.set("", {}).then((ok) => ok && setRaw(false))}>{t("schema.fill")}</button>}
         </div>
       )}
-      {raw || !shows ? <Raw name="JSON" path="" filled={filled} /> : <Members schema={schema} root={schema} path="" filled={filled} depth={0} />}
+      {(raw && !filled.beside) || !shows ? <Raw name="JSON" path="" filled={filled} /> : <Members schema={schema} root={schema} path="" filled={filled} depth={0} />}
     </fieldset>
   );
 }
@@ -82,6 +84,7 @@ function Member({ name, needed, schema: s, root, path, filled, depth }: One & { 
     <div class="member">
       <Field label={label} needed={needed} schema={s} root={root} path={path} filled={filled} depth={depth} now={now} />
       {s.description && <p class="dim">{s.description}</p>}
+      {filled.wrong?.[path] && <p class="bad" role="alert">{filled.wrong[path]}</p>}
     </div>
   );
 }

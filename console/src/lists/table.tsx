@@ -14,7 +14,7 @@ const step = 200;
 // Table shows rows of which only those near what is seen are there. It is the page that is
 // scrolled. Readers of screens are told how many there are and which one it is; the row that
 // has the focus stays, wherever the page is scrolled to.
-export function Table<T>({ items, id, head, row, name, more, end }: {
+export function Table<T>({ items, id, head, row, name, more, end, open }: {
   items: T[];
   id: (item: T) => string | number;
   head: ComponentChildren; // the cells of the heading
@@ -22,6 +22,7 @@ export function Table<T>({ items, id, head, row, name, more, end }: {
   name?: string;
   more?: boolean; // there are more than items
   end?: () => void; // the end is near
+  open?: string | number; // the one whose row shows more: a second tr with the same data-at
 }) {
   const table = useRef<HTMLTableElement>(null);
   const body = useRef<HTMLTableSectionElement>(null);
@@ -29,6 +30,7 @@ export function Table<T>({ items, id, head, row, name, more, end }: {
   const usual = useRef(0);
   const [view, setView] = useState(() => ({ from: 0, to: innerHeight + beyond }));
   const [pinned, pin] = useState<string | number>();
+  const opened = useRef<string | number | undefined>(undefined);
   const long = items.length > drawnWhole;
 
   useEffect(() => {
@@ -67,13 +69,20 @@ export function Table<T>({ items, id, head, row, name, more, end }: {
   if (gap > 0) rows.push(<Gap key="gap" height={gap} />);
 
   useLayoutEffect(() => {
-    if (!long) return;
+    if (!long && !more) return; // where the end is depends on it too
     let sum = 0;
     let n = 0;
+    for (const key of opened.current === open ? [] : [opened.current, open]) if (key !== undefined) sizes.current.delete(key);
+    opened.current = open;
+    const asked = new Set<string | number>(); // now: what is open has two parts
     for (const tr of body.current!.querySelectorAll<HTMLElement>("tr[data-at]")) {
       const item = items[Number(tr.dataset.at)];
-      if (item === undefined || sizes.current.has(id(item))) continue; // to ask for a size makes the page be laid out
-      sizes.current.set(id(item), tr.offsetHeight);
+      if (item === undefined) continue;
+      const key = id(item);
+      if (sizes.current.has(key) && !asked.has(key)) continue; // to ask for a size makes the page be laid out
+      asked.add(key);
+      sizes.current.set(key, (sizes.current.get(key) ?? 0) + tr.offsetHeight);
+      if (key === open) continue;
       sum += tr.offsetHeight;
       n++;
     }

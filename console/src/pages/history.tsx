@@ -1,6 +1,8 @@
 import { useEffect, useState } from "react";
 import { call, Failed, numberOf } from "../api/client";
 import type { HistoryItem, HistoryList, Replaying } from "../api/types";
+import { mostRows } from "../lists/pages";
+import { Table, type At } from "../lists/table";
 import { useT } from "../i18n";
 import { moment } from "../i18n/format";
 import { useMay } from "../roles";
@@ -49,8 +51,8 @@ export default function Page() {
         <button type="submit" class="main">{t("show")}</button>
       </form>
       <Trouble error={h.error} />
-      {h.items.length > 0 && <Items items={h.items} messages={messages} />}
-      {h.loading ? <Loading /> : h.items.length === 0 && !h.error && (
+      {h.items.length > 0 && <Items items={h.items} messages={messages} more={h.more} end={() => !h.loading && h.items.length < mostRows && h.next()} />}
+      {h.loading && h.items.length === 0 ? <Loading /> : h.items.length === 0 && !h.error && (
         <Empty title={t("history.empty")} command={messages ? "forebay history --of messages --from -7d" : "forebay history --from -7d"}>{t("history.empty.lead")}</Empty>
       )}
       <div class="pager">
@@ -78,7 +80,7 @@ function useHistory(q: Query) {
         after = numberOf(l.next);
         if (!l.more || items.length >= page || looks === 20) break;
       }
-      set({ items: [...before, ...items].slice(-2000), next: after, more: l.more, loading: false });
+      set({ items: [...before, ...items].slice(-mostRows), next: after, more: l.more, loading: false });
     } catch (e) {
       if (e instanceof Failed && !signal?.aborted) set({ items: before, next: after, more: false, loading: false, error: e });
     }
@@ -92,30 +94,21 @@ function useHistory(q: Query) {
   return { ...state, next: () => void read(state.next, state.items) };
 }
 
-function Items({ items, messages }: { items: HistoryItem[]; messages: boolean }) {
+function Items({ items, messages, more, end }: { items: HistoryItem[]; messages: boolean; more: boolean; end: () => void }) {
   const t = useT();
   const [open, setOpen] = useState<number>();
-  return (
-    <div class="scroll" data-rows>
-      <table>
-        <thead><tr><th>{t("time")}</th><th>{t(messages ? "job.name" : "event")}</th><th class="wide">{t("queue")}</th><th>{t("id")}</th><th class="wide">{t("job.what")}</th><th class="r" /></tr></thead>
-        <tbody>
-          {items.map((i) => (
-            <Row key={i.seq} i={i} messages={messages} open={open === i.seq} flip={() => setOpen(open === i.seq ? undefined : i.seq)} />
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const head = <><th>{t("time")}</th><th>{t(messages ? "job.name" : "event")}</th><th class="wide">{t("queue")}</th><th>{t("id")}</th><th class="wide">{t("job.what")}</th><th class="r" /></>;
+  const row = (i: HistoryItem, { key, ...at }: At) => <Row key={key} at={at} i={i} messages={messages} open={open === i.seq} flip={() => setOpen(open === i.seq ? undefined : i.seq)} />;
+  return <Table name="history" items={items} id={(i) => i.seq} head={head} row={row} more={more} end={end} open={open} />;
 }
 
-function Row({ i, messages, open, flip }: { i: HistoryItem; messages: boolean; open: boolean; flip: () => void }) {
+function Row({ at, i, messages, open, flip }: { at: Omit<At, "key">; i: HistoryItem; messages: boolean; open: boolean; flip: () => void }) {
   const t = useT();
   const more = i.payload ?? i.result ?? i.cause ?? i.progress?.data ?? i.headers;
   const what = i.cause ? `${i.cause.code}: ${i.cause.message}` : (i.text ?? i.progress?.message ?? i.progress?.stage ?? (messages ? (i.key ?? "") : ""));
   return (
     <>
-      <tr>
+      <tr {...at}>
         <td class="num">{moment(t.lang, Date.parse(i.at))}</td>
         <td>{messages ? i.kind : i.state && i.type !== "progress" ? <State state={i.state} /> : <span class="dim">{i.type}</span>}{!messages && <small>{i.type === i.state ? "" : i.type}{i.attempt ? ` · ${t("life.run", { n: i.attempt })}` : ""}</small>}</td>
         <td class="wide">{i.queue}</td>
@@ -124,7 +117,7 @@ function Row({ i, messages, open, flip }: { i: HistoryItem; messages: boolean; o
         <td class="r">{more !== undefined && <button type="button" class="quiet small" aria-expanded={open} onClick={flip}>{t(open ? "close" : "show")}</button>}</td>
       </tr>
       {open && (
-        <tr>
+        <tr data-at={at["data-at"]}>
           <td colSpan={6}>
             {i.headers && <Json value={i.headers} label={t("dead.headers")} />}
             {i.payload?.base64 ? <pre>{i.payload.base64}</pre> : <Json value={i.payload ? i.payload.json : (i.result ?? i.cause ?? i.progress?.data)} label={t("job.data")} />}

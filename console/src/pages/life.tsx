@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { numberOf } from "../api/client";
 import { useResource } from "../api/resource";
 import type { EventList, JobEvent } from "../api/types";
+import { Table, type At } from "../lists/table";
 import { useT } from "../i18n";
 import { clock, span } from "../i18n/format";
 import { Bar, Trouble } from "../ui/bits";
@@ -22,6 +23,7 @@ export function Life({ id, turn, over }: { id: string; turn: number; over: boole
   const [at, setAt] = useState<number>(); // undefined: now
   const events = r.data?.items ?? [];
   const parts = useMemo(() => life(events, now), [events, now]);
+  const [listed, list] = useState(false);
   return (
     <section>
       <h2>{t("job.life")}</h2>
@@ -30,9 +32,9 @@ export function Life({ id, turn, over }: { id: string; turn: number; over: boole
       {parts.length > 0 && <Waterfall parts={parts} at={at} />}
       {parts.length > 0 && <Slider parts={parts} events={events} at={at} set={setAt} />}
       {events.length > 0 && (
-        <details>
+        <details onToggle={(e) => list(e.currentTarget.open)}>
           <summary>{t("job.events", { n: events.length })}</summary>
-          <Events events={events} />
+          {listed && <Events events={events} />}
         </details>
       )}
     </section>
@@ -89,21 +91,15 @@ function Slider({ parts, events, at, set }: { parts: Part[]; events: JobEvent[];
 
 function Events({ events }: { events: JobEvent[] }) {
   const t = useT();
-  return (
-    <div class="scroll">
-      <table>
-        <thead><tr><th>{t("time")}</th><th>{t("event")}</th><th class="r">{t("job.attempt")}</th><th>{t("event.text")}</th></tr></thead>
-        <tbody>
-          {[...events].reverse().map((e) => (
-            <tr key={e.id}>
-              <td class="num">{clock(t.lang, Date.parse(e.at))}</td>
-              <td>{e.type}</td>
-              <td class="r num">{e.attempt ? numberOf(e.attempt) : ""}</td>
-              <td class="what">{e.cause ? `${e.cause.code}: ${e.cause.message}` : (e.text ?? e.progress?.message ?? e.progress?.stage ?? "")}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+  const all = useMemo(() => [...events].reverse(), [events]);
+  const head = <><th>{t("time")}</th><th>{t("event")}</th><th class="r">{t("job.attempt")}</th><th>{t("event.text")}</th></>;
+  const row = (e: JobEvent, { key, ...at }: At) => (
+    <tr key={key} {...at}>
+      <td class="num">{clock(t.lang, Date.parse(e.at))}</td>
+      <td>{e.type}</td>
+      <td class="r num">{e.attempt ? numberOf(e.attempt) : ""}</td>
+      <td class="what">{e.cause ? `${e.cause.code}: ${e.cause.message}` : (e.text ?? e.progress?.message ?? e.progress?.stage ?? "")}</td>
+    </tr>
   );
+  return <Table name="events" items={all} id={(e) => e.id} head={head} row={row} />;
 }

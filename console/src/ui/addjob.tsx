@@ -1,7 +1,7 @@
-import { useState } from "react";
+import { useEffect, useState, type ComponentType } from "react";
 import { call, Failed } from "../api/client";
 import { useResource } from "../api/resource";
-import type { AddedJob, WorkerList } from "../api/types";
+import type { AddedJob, HandlerList, WorkerList } from "../api/types";
 import { useT } from "../i18n";
 import { go, href } from "../router";
 import { useStore } from "../store";
@@ -24,20 +24,42 @@ export function wrongJson(text: string): string | undefined {
   }
 }
 
+// wrongAt is what the server says is wrong with the data, by where it stands in it.
+function wrongAt(error?: Failed): Record<string, string> {
+  const of = (error?.problem.errors ?? []).filter((e) => e.pointer.startsWith("/data"));
+  return Object.fromEntries(of.map((e) => [e.pointer.split("/").slice(2).map((key) => key.replaceAll("~1", "/").replaceAll("~0", "~")).join("."), e.message]));
+}
+
+type DataForm = ComponentType<{ schema: unknown; name: string; text: string; put: (text: string) => void; wrong: Record<string, string> }>;
+
+// useForm loads what makes a form of a schema, which the designer has too, when it is needed.
+function useForm(needed: boolean): DataForm | undefined {
+  const [form, set] = useState<{ Form: DataForm }>();
+  useEffect(() => {
+    if (needed && !form) import("../flow/dataform").then((m) => set({ Form: m.default }), () => {}); // without it there is the text
+  }, [needed]);
+  return form?.Form;
+}
+
 export function AddJob({ close, draft = {} }: { close: () => void; draft?: Draft }) {
   const t = useT();
   const workers = useResource<WorkerList>("/api/workers");
+  const handlers = useResource<HandlerList>("/api/handlers").data?.items ?? [];
   const queues = useStore(now).overview?.queues.map((q) => q.name) ?? [];
   const [queue, setQueue] = useState(draft.queue ?? "");
+  const [name, setName] = useState(draft.name ?? "");
   const [data, setData] = useState(draft.data ?? "{}");
   const [error, setError] = useState<Failed>();
   const [busy, setBusy] = useState(false);
   const [key] = useState(() => crypto.randomUUID?.() ?? String(Math.random()));
   const wrong = wrongJson(data);
-  const all = [...new Set([...queues, ...(workers.data?.items.map((w) => w.queue) ?? [])])].sort();
-  const names = workers.data?.items.filter((w) => !queue || w.queue === queue).flatMap((w) => w.handlers).filter((h) => h !== "*") ?? [];
+  const all = [...new Set([...queues, ...(workers.data?.items.map((w) => w.queue) ?? []), ...handlers.map((h) => h.queue)])].sort();
+  const here = <T extends { queue: string }>(some: T[]) => some.filter((o) => !queue || o.queue === queue);
+  const names = [...new Set([...here(workers.data?.items ?? []).flatMap((w) => w.handlers).filter((h) => h !== "*"), ...here(handlers).map((h) => h.name)])];
+  const schema = handlers.find((h) => h.queue === queue && h.name === name)?.data;
+  const Form = useForm(schema !== undefined);
   return (
-    <Dialog title={t("addjob")} close={close}>
+    <Dialog title={t("addjob")} close={close} wide={schema !== undefined}>
       <form
         class="form"
         onSubmit={async (e) => {
@@ -63,11 +85,14 @@ export function AddJob({ close, draft = {} }: { close: () => void; draft?: Draft
       >
         <div class="pair">
           <label>{t("queue")}<input name="queue" list="queues" required value={queue} onInput={(e) => setQueue(e.currentTarget.value)} autoComplete="off" autoFocus /></label>
-          <label>{t("job.name")}<input name="name" list="names" required defaultValue={draft.name} autoComplete="off" /></label>
+          <label>{t("job.name")}<input name="name" list="names" required value={name} onInput={(e) => setName(e.currentTarget.value)} autoComplete="off" /></label>
         </div>
         <datalist id="queues">{all.map((q) => <option key={q} value={q} />)}</datalist>
         <datalist id="names">{names.map((n) => <option key={n} value={n} />)}</datalist>
-        <label>{t("job.data")}<textarea name="data" class="code" rows={8} spellcheck={false} value={data} aria-invalid={!!wrong} onInput={(e) => setData(e.currentTarget.value)} /></label>
+        <div class={schema !== undefined ? "columns" : undefined}>
+          {schema !== undefined && Form && !wrong && <Form key={queue + "/" + name} name={t("addjob.fields", { name })} schema={schema} text={data} put={setData} wrong={wrongAt(error)} />}
+          <label>{t("job.data")}<textarea name="data" class="code" rows={schema !== undefined ? 14 : 8} spellcheck={false} value={data} aria-invalid={!!wrong} onInput={(e) => setData(e.currentTarget.value)} /></label>
+        </div>
         {wrong && <p class="bad" role="status">{wrong}</p>}
         <details>
           <summary>{t("addjob.more")}</summary>

@@ -223,7 +223,7 @@ func (c *crowd) judged(n int) {
 	jobs := c.known()
 	for range n {
 		f := c.filter(jobs)
-		got := c.list(f, 1+c.rng.IntN(40))
+		got := c.list(f, 4+c.rng.IntN(40)) // smaller pages have a case of their own
 		c.inOrder(got)
 		seen := make(map[string]bool)
 		for _, j := range got {

@@ -41,10 +41,14 @@ func (e *entry) chain() string {
 }
 
 func turnName(m *forebay.Message) string {
+	return m.Queue + "\x00" + tenantOf(m)
+}
+
+func tenantOf(m *forebay.Message) string {
 	if m.Job == nil {
-		return m.Queue + "\x00"
+		return ""
 	}
-	return m.Queue + "\x00" + m.Job.Tenant
+	return m.Job.Tenant
 }
 
 // state is that of a message that is there.

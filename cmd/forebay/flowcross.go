@@ -49,7 +49,11 @@ func (p *program) cross(file, to string, way func([]byte) ([]byte, flow.Problems
 	}
 	out, problems, err := way(src)
 	if wrong := (flow.Problems)(nil); errors.As(err, &wrong) {
-		err = fmt.Errorf("%s: %d things cannot cross", file, len(problems.Errors()))
+		things := "things"
+		if len(problems.Errors()) == 1 {
+			things = "thing"
+		}
+		err = fmt.Errorf("%s: %d %s cannot cross", file, len(problems.Errors()), things)
 	} else if err != nil {
 		return err
 	}

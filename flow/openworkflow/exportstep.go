@@ -52,7 +52,7 @@ func (e *exporter) step(id string) []any {
 		e.listen(s, raw, &task, &kept, path)
 	case flow.KindEmit:
 		data := e.data(raw.get("emit"), "data", path+".emit")
-		task.set("emit", object{{"event", object{{"with", object{{"source", "urn:forebay:flow:" + e.d.Name}, {"type", s.Emit.Type}, {"data", data}}}}}})
+		task.set("emit", object{{"event", object{{"with", object{{"source", "forebay://flows/" + e.d.Name}, {"type", s.Emit.Type}, {"data", data}}}}}})
 	case flow.KindDead:
 		task.set("raise", object{{"error", object{{"type", "https://serverlessworkflow.io/spec/1.0.0/errors/runtime"}, {"status", 500}, {"title", s.Reason}}}})
 		if s.With != nil {

@@ -8,6 +8,8 @@ import test, { after, before } from "node:test";
 import { execFile } from "node:child_process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
+import workflow from "@serverlessworkflow/sdk";
+import yaml from "js-yaml";
 
 const root = fileURLToPath(new URL("../../console/", import.meta.url));
 const run = promisify(execFile);
@@ -136,6 +138,19 @@ test("a gesture on the drawing is a change of the file", () => {
   const fresh = { steps: { b: { branch: [{ when: "true", to: [] }] } } };
   assert.deepEqual(add(fresh, { use: "x" }, "b", "b"), { id: "b_2", edits: [{ path: "steps.b_2", value: { use: "x" } }, { path: "steps.b.branch", value: [{ when: "true", to: "b_2" }] }] });
   assert.deepEqual(add({}, { use: "x" }, "42-things"), { id: "_42_things", edits: [{ path: "steps._42_things", value: { use: "x" } }] });
+});
+
+// The files are what Go's tests hold the export of each example against. The schema that the
+// SDK brings is that of 1.0.0, of which 1.0.3 mends words.
+test("what is exported is an Open Workflow document", async () => {
+  const folder = path.join(root, "../flow/openworkflow/testdata");
+  const files = (await readdir(folder)).filter((f) => f.endsWith(".openworkflow.yaml"));
+  assert.ok(files.length >= 5);
+  const read = async (f) => { const d = yaml.load(await readFile(path.join(folder, f), "utf8")); return { ...d, document: { ...d.document, dsl: "1.0.0" } }; };
+  for (const f of files) workflow.validate("Workflow", await read(f));
+  const broken = await read(files[0]);
+  broken.do[0] = { nothing: { wait: "soon" } };
+  assert.throws(() => workflow.validate("Workflow", broken), /do\/0\/nothing/);
 });
 
 test("a counter is read out of the metrics", () => {

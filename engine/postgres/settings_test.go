@@ -93,12 +93,16 @@ func TestUserWhoMayOnlyRead(t *testing.T) {
 // Connections that the server ends because nothing came are made anew, unseen.
 func TestServerEndsIdleConnections(t *testing.T) {
 	at, conn := arranged(t, `ALTER DATABASE %s SET idle_session_timeout = '30ms'`)
-	e, err := postgres.OpenInBubble(t.Context(), postgres.Config{URL: at}, nil) // which has no other connections
-	if err != nil {
-		t.Fatal(err)
+	var e *postgres.Engine
+	for e == nil { // an opening does not go on after it on a slow machine
+		var err error
+		e, err = postgres.OpenInBubble(t.Context(), postgres.Config{URL: at}, nil) // which has no other connections
+		if err != nil && !strings.Contains(err.Error(), "57P05") {
+			t.Fatal(err)
+		}
 	}
 	defer e.Close()
-	for i := range 5 {
+	for i := range 3 {
 		for there := 1; there > 0; {
 			if err := conn.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'forebay'`).Scan(&there); err != nil {
 				t.Fatal(err)

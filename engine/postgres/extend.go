@@ -99,6 +99,9 @@ func toStop(reason string) error {
 
 // endHeld ends the leases that are left, at the close.
 func (e *Engine) endHeld() error {
-	_, err := e.extend(context.Background(), e.held.Left(), 0)
-	return err
+	left := e.held.Left()
+	if _, err := e.extend(context.Background(), left, 0); err != nil {
+		return fail(forebay.CodeUnavailable, "%d leases could not be given back; their messages come again when their leases end: %w", len(left), err)
+	}
+	return nil
 }

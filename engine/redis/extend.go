@@ -23,7 +23,7 @@ func (e *Engine) endHeld() error {
 		}
 		args[1] = len(args[2:]) / 3
 		if _, err := e.run(context.Background(), "extend", args...); err != nil {
-			return err
+			return fail(forebay.CodeUnavailable, "%d leases could not be given back; their messages come again when their leases end: %w", len(rs), err)
 		}
 	}
 	return nil

@@ -122,7 +122,8 @@ func (n *node) kill() {
 }
 
 // terminate asks it to end; an error: it did not, or said that something went wrong. One whose
-// queues are kept elsewhere may say that they were away until its time to drain was over.
+// queues are kept elsewhere may say that they were away until its time to drain was over, and
+// so what could not be stored or given back.
 func (n *node) terminate(within time.Duration) error {
 	cmd, exited := n.process()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -138,7 +139,7 @@ func (n *node) terminate(within time.Duration) error {
 		return fmt.Errorf("SIGTERM did not end it within %s; where its goroutines were is at the end of %s", within, n.log)
 	}
 	code, said := cmd.ProcessState.ExitCode(), tail(n.log)
-	if code == 0 || code == 1 && n.far && strings.Contains(said[max(0, len(said)-600):], "verdicts could not be stored; their messages come again") {
+	if code == 0 || code == 1 && n.far && strings.Contains(said[max(0, len(said)-600):], "their messages come again when their leases end") {
 		return nil
 	}
 	return fmt.Errorf("SIGTERM ended it with code %d: %s", code, said)

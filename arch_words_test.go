@@ -22,7 +22,7 @@ var unwanted = []struct {
 	{`\b(%s)\b`, []string{"TO" + "DO", "FIX" + "ME", "XX" + "X"}, "what is not done is an issue, not a comment"},
 	{`(?i)\b(%s)(s|ed|d)?\b`, []string{"n" + "ack", "d" + "lq", "re" + "queue"}, "the glossary's words are: settle, dead letter, retry, release"},
 	{`(%s)[a-z]`, []string{"/home/", "/Users/", "/ro" + "ot/", "/wo" + "rk/"}, "a path of somebody's machine"},
-	{`%s`, []string{"registry.npm" + "js", "proxy.gol" + "ang"}, "where packages come from is the machine's setting"},
+	{`%s`, []string{"registry" + ".npmjs", "proxy" + ".golang"}, "where packages come from is the machine's setting"},
 }
 
 func TestUnwantedWords(t *testing.T) {

@@ -73,7 +73,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 3, "rounds of each comparison")
 	flag.IntVar(&o.seconds, "seconds", 5, "length of one load run")
 	flag.IntVar(&o.backlog, "backlog", 1_000_000, "messages that wait in the backlog part")
-	flag.IntVar(&o.search, "search", 200_000, "jobs in the search part, one per commit")
+	flag.IntVar(&o.search, "search", 200_000, "jobs in the search part; the first 200,000 one per commit")
 	flag.IntVar(&o.history, "history", 1_000_000, "entries that the history holds in the history part")
 	flag.IntVar(&o.replay, "replay", 1_000_000, "events in the replay part")
 	flag.IntVar(&o.live, "live", 500, "events a second beside it")

@@ -88,6 +88,21 @@ type Rate struct {
 	Burst int           `json:"burst,omitempty"` // 0: 1
 }
 
+// Delayer is the ability to delay what a queue has, whenever that was sent: the delay of
+// FIFO queues of SQS.
+type Delayer interface {
+	// SetDelay keeps for how long after it was sent a message of a queue is not handed out
+	// for the first time, 0 to forebay.MaxDelay. It holds for what is sent and for what is
+	// there: as soon as it returns, all that was sent less than d ago and never handed out
+	// is delayed, and all that was sent longer ago is not. NotBefore holds beside it, and
+	// the later of both counts. What was handed out once is not delayed again. Groups
+	// keep their order. The cost is that of counting what is delayed, in bounded slices;
+	// no message is written.
+	SetDelay(ctx context.Context, queue string, d time.Duration) error
+	// Delay tells the delay of a queue; 0 of an unknown one.
+	Delay(ctx context.Context, queue string) (time.Duration, error)
+}
+
 // Sizer is the ability to tell bytes in use on disk and bytes still free there.
 type Sizer interface {
 	Size(ctx context.Context) (used, free int64, err error)

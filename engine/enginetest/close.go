@@ -74,6 +74,9 @@ func closeRefuses(v *env) {
 	if l, ok := engine.As[engine.Limiter](v.e); ok {
 		calls["limits"] = func() error { return l.SetLimits(v.ctx, testQueue, engine.QueueLimits{}) }
 	}
+	if d, ok := engine.As[engine.Delayer](v.e); ok {
+		calls["delay"] = func() error { return d.SetDelay(v.ctx, testQueue, v.unit) }
+	}
 	if p, ok := engine.As[engine.Purger](v.e); ok {
 		calls["purge"] = func() error { _, err := p.Purge(v.ctx, testQueue); return err }
 	}

@@ -65,6 +65,7 @@ const (
 	LateSettling Ability = "late settling"  // engine.Late
 	Peeking      Ability = "peeking"        // engine.Peeker
 	Logging      Ability = "logging"        // engine.Log, of the queue "logged" at least
+	QueueDelays  Ability = "queue delays"   // engine.Delayer
 )
 
 // Harness tells the suite how to work one kind of engine.
@@ -104,7 +105,7 @@ func cases() []testCase {
 		sendCases(), dedupCases(), receiveCases(), leaseCases(), settleCases(), nextCases(),
 		groupCases(), priorityCases(), limitCases(), rateCases(), deadCases(), replayCases(), deadGroupCases(),
 		locateCases(), statsCases(), purgeCases(), closeCases(), reopenCases(), payloadCases(),
-		soakCases(), wakeCases(), keptCases(), keptGroupCases(), lateCases(), peekCases(), logCases(), jobCases(),
+		soakCases(), wakeCases(), keptCases(), keptGroupCases(), lateCases(), peekCases(), logCases(), delayCases(), jobCases(),
 	)
 }
 
@@ -229,6 +230,8 @@ func refusal(a Ability) testCase {
 			lacks[engine.Peeker](v)
 		case Logging:
 			lacks[engine.Log](v)
+		case QueueDelays:
+			lacks[engine.Delayer](v)
 		case Priorities, DedupKeys, Following, Keeping:
 			refuses(v, a)
 		default:

@@ -96,6 +96,8 @@ func (j *judge) step(s step) error {
 		return j.limit(n)
 	case "purge":
 		return j.purge(n)
+	case "delay":
+		return j.delay(n)
 	case "jobs", "cancel", "change", "progress", "remove":
 		return j.jobStep(s)
 	default:

@@ -28,6 +28,7 @@ var (
 	_ engine.DeadLetters = (*Model)(nil)
 	_ engine.Locator     = (*Model)(nil)
 	_ engine.Limiter     = (*Model)(nil)
+	_ engine.Delayer     = (*Model)(nil)
 	_ engine.Sizer       = (*Model)(nil)
 	_ engine.Checker     = (*Model)(nil)
 	_ engine.Purger      = (*Model)(nil)
@@ -157,7 +158,7 @@ func (e *Model) lookAgain(queue string, now time.Time) time.Time {
 		if m.msg.Queue != queue {
 			continue
 		}
-		sooner(m.due)
+		sooner(m.freeAt())
 		sooner(m.until)
 		if m.job() {
 			sooner(m.msg.Job.Expires)

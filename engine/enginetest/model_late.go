@@ -150,7 +150,7 @@ func (e *entry) peeked(now time.Time) engine.Peeked {
 	case engine.WhereActive:
 		p.LeaseUntil = e.until
 	case engine.WhereDelayed:
-		p.NotBefore = e.due
+		p.NotBefore = e.freeAt()
 	}
 	return p
 }

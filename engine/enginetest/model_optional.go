@@ -3,6 +3,7 @@ package enginetest
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -97,6 +98,28 @@ func (e *Model) QueueLimits(ctx context.Context, queue string) (engine.QueueLimi
 	}
 	defer e.mu.Unlock()
 	return e.o.limits[queue], nil
+}
+
+// SetDelay keeps the delay, and the moment until which it holds each message back.
+func (e *Model) SetDelay(ctx context.Context, queue string, d time.Duration) error {
+	if queue == "" || d < 0 || d > forebay.MaxDelay {
+		return fail(forebay.CodeInvalid, "a delay of %v of queue %q is out of bounds", d, queue)
+	}
+	if _, err := e.enter(ctx); err != nil {
+		return err
+	}
+	defer e.mu.Unlock()
+	e.o.delay(queue, d)
+	e.wake()
+	return nil
+}
+
+func (e *Model) Delay(ctx context.Context, queue string) (time.Duration, error) {
+	if _, err := e.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer e.mu.Unlock()
+	return e.o.delays[queue], nil
 }
 
 func (e *Model) Purge(ctx context.Context, queue string) (int64, error) {

@@ -23,6 +23,7 @@ type oracle struct {
 	records map[string]*record
 	letters []forebay.DeadLetter // in the order of dying
 	limits  map[string]engine.QueueLimits
+	delays  map[string]time.Duration
 	buckets map[string]*bucket // by queue, and by queue and limit key
 	counts  map[string]*forebay.QueueStats
 	owners  map[forebay.Receipt]*entry // of all receipts ever given
@@ -37,6 +38,7 @@ type entry struct {
 	seq        int64
 	sentAt     time.Time
 	due        time.Time // not handed out before
+	heldUntil  time.Time // likewise for the first time, by the delay of the queue
 	receipt    forebay.Receipt
 	until      time.Time // of the lease; with an empty receipt there is none
 	kept       bool      // the lease outlives the engine
@@ -72,6 +74,7 @@ func newOracle() *oracle {
 	return &oracle{
 		records: make(map[string]*record),
 		limits:  make(map[string]engine.QueueLimits),
+		delays:  make(map[string]time.Duration),
 		buckets: make(map[string]*bucket),
 		counts:  make(map[string]*forebay.QueueStats),
 		owners:  make(map[forebay.Receipt]*entry),
@@ -180,13 +183,21 @@ func (o *oracle) store(m forebay.Message, now time.Time) {
 	}
 	m.Fingerprint = 0 // not delivered
 	o.seq++
-	e := &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore}
+	e := &entry{msg: m, seq: o.seq, sentAt: now, due: m.NotBefore, heldUntil: now.Add(o.delays[m.Queue])}
 	o.entries = append(o.entries, e)
 	o.note(e, forebay.HistoryAdded, e.state(now), now, nil)
 }
 
 func (e *entry) active(now time.Time) bool  { return e.receipt != "" && now.Before(e.until) }
-func (e *entry) delayed(now time.Time) bool { return !e.active(now) && now.Before(e.due) }
+func (e *entry) delayed(now time.Time) bool { return !e.active(now) && now.Before(e.freeAt()) }
+
+// freeAt is when it may be handed out, by its own time and its queue's delay.
+func (e *entry) freeAt() time.Time {
+	if e.deliveries == 0 && e.heldUntil.After(e.due) {
+		return e.heldUntil
+	}
+	return e.due
+}
 
 // free tells whether a message may be handed out in a batch that has these
 // already, but for limits.
@@ -350,6 +361,16 @@ func (o *oracle) settleMessage(e *entry, s forebay.Settlement, now time.Time) {
 	}
 }
 
+// delay sets the delay of a queue, and until when it holds what is there.
+func (o *oracle) delay(queue string, d time.Duration) {
+	o.delays[queue] = d
+	for _, e := range o.entries {
+		if e.msg.Queue == queue {
+			e.heldUntil = e.sentAt.Add(d)
+		}
+	}
+}
+
 func (o *oracle) remove(e *entry) {
 	o.entries = slices.DeleteFunc(o.entries, func(other *entry) bool { return other == e })
 }
@@ -435,7 +456,7 @@ func (o *oracle) locate(id string, now time.Time) engine.Location {
 		case e.active(now):
 			l.Where = engine.WhereActive
 		case e.delayed(now):
-			l.Where, l.NotBefore = engine.WhereDelayed, e.due
+			l.Where, l.NotBefore = engine.WhereDelayed, e.freeAt()
 		}
 		if n := len(e.failures); n > 0 {
 			l.Last = &e.failures[n-1]

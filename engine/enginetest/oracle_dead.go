@@ -21,7 +21,7 @@ func (o *oracle) replay(seq int64, now time.Time) bool {
 	}
 	o.seq++
 	delete(o.dead, seq)
-	e := &entry{msg: l.Message, seq: o.seq, sentAt: now, replayed: true}
+	e := &entry{msg: l.Message, seq: o.seq, sentAt: now, heldUntil: now.Add(o.delays[l.Message.Queue]), replayed: true}
 	o.entries = append(o.entries, e)
 	o.note(e, forebay.HistoryReplayed, forebay.StateWaiting, now, nil)
 	return true

@@ -56,7 +56,7 @@ func (e *entry) state(now time.Time) forebay.State {
 	switch {
 	case e.active(now):
 		return forebay.StateActive
-	case e.delayed(now):
+	case now.Before(e.due): // the delay of its queue is not the job's
 		return forebay.StateDelayed
 	}
 	return forebay.StateWaiting

@@ -58,6 +58,9 @@ func randomSteps(seed uint64, n int) []step {
 	for _, w := range stepWeights {
 		bag = append(bag, slices.Repeat([]string{w.op}, w.weight)...)
 	}
+	if seed%4 == 3 { // not in all: what is delayed hides what else may go wrong
+		bag = append(bag, "delay", "delay")
+	}
 	steps := make([]step, n)
 	for i := range steps {
 		steps[i].op = bag[rng.IntN(len(bag))]

@@ -85,6 +85,7 @@ func harness(t testing.TB, url string, connect func(ctx context.Context, cfg pos
 		Cannot: map[enginetest.Ability]string{
 			enginetest.Sizing:       "PostgreSQL does not tell what is free on its disk",
 			enginetest.LateSettling: "not built yet: a receipt leads to its message only while it is live",
+			enginetest.QueueDelays:  "messages have a time each; FIFO queues of SQS are not spoken over PostgreSQL",
 			enginetest.Logging:      "not built yet: what was settled is not kept",
 		},
 	}

@@ -55,6 +55,7 @@ func harness(t testing.TB, connect func(ctx context.Context, cfg redis.Config) (
 		Cannot: map[enginetest.Ability]string{
 			enginetest.Sizing:       "Redis tells the memory of all, not of the queues",
 			enginetest.LateSettling: "a receipt leads to its message only while it is live",
+			enginetest.QueueDelays:  "messages have a time each; FIFO queues of SQS are not spoken over Redis",
 			enginetest.Logging:      "memory is too dear for what was settled",
 		},
 	}

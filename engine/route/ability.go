@@ -3,6 +3,7 @@ package route
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/forebayhq/forebay"
 	"github.com/forebayhq/forebay/engine"
@@ -14,6 +15,7 @@ import (
 var (
 	_ engine.Checker = (*Engine)(nil)
 	_ engine.Limiter = (*Engine)(nil)
+	_ engine.Delayer = (*Engine)(nil)
 	_ engine.Peeker  = (*Engine)(nil)
 	_ engine.Purger  = (*Engine)(nil)
 )
@@ -54,6 +56,24 @@ func (e *Engine) QueueLimits(ctx context.Context, queue string) (engine.QueueLim
 		return engine.QueueLimits{}, err
 	}
 	return able.QueueLimits(ctx, queue)
+}
+
+// SetDelay asks the engine that keeps the queue.
+func (e *Engine) SetDelay(ctx context.Context, queue string, d time.Duration) error {
+	able, err := of[engine.Delayer](e, queue, "delay what it has")
+	if err != nil {
+		return err
+	}
+	return able.SetDelay(ctx, queue, d)
+}
+
+// Delay asks the engine that keeps the queue.
+func (e *Engine) Delay(ctx context.Context, queue string) (time.Duration, error) {
+	able, err := of[engine.Delayer](e, queue, "delay what it has")
+	if err != nil {
+		return 0, err
+	}
+	return able.Delay(ctx, queue)
 }
 
 // Purge asks the engine that keeps the queue.

@@ -184,6 +184,8 @@ func (e *Engine) asIs(target any) bool {
 	switch t := target.(type) {
 	case *engine.Limiter:
 		return over(e, t, same[engine.Limiter])
+	case *engine.Delayer:
+		return over(e, t, same[engine.Delayer])
 	case *engine.Sizer:
 		return over(e, t, same[engine.Sizer])
 	case *engine.Checker:

@@ -11,6 +11,7 @@ func (l *loop) claim(t *tx, q *queue, w *receive) (more bool, err error) {
 	room := min(w.max, q.allowance(l, t.now))
 	l.leaseID++ // also when it stays empty: groups remember who took from them
 	c := claim{l: l, t: t, q: q, max: room, whole: w.together, ahead: aheadAtMost, ls: &lease{q: q, id: l.leaseID, start: l.opening, kept: w.kept, until: t.now + int64(w.lease)}}
+	c.ripen()
 	var failure error // none if it took anything: the next claim meets it again
 	for failure == nil && c.room() && c.passed < passAtOnce && q.turn != nil {
 		failure = c.give(q.turn)
@@ -89,6 +90,10 @@ func (c *claim) next(tn *tenant) (ok bool, err error) {
 		if b == nil {
 			continue
 		}
+		if c.q.hold.keeps(b.sentAt, c.t.now) && !b.noted.has(i) { // and all behind it
+			c.q.hold.wakeAt(c.l, b.sentAt)
+			continue
+		}
 		if o := order(b.sentAt, level); o < best {
 			best, from, blk, idx = o, n, b, i
 		}
@@ -108,6 +113,9 @@ func (c *claim) next(tn *tenant) (ok bool, err error) {
 		return false, nil
 	}
 	it := heap.Pop(&tn.ready).(readyItem)
+	if c.young(it) {
+		return true, nil
+	}
 	if it.group != nil {
 		return true, c.fromGroup(it.group, tn)
 	}
@@ -131,7 +139,7 @@ func (c *claim) fromLane(b *block, i int) error {
 			}
 		}
 		g := c.q.groupFor(group)
-		if r.due <= c.t.now && g.free(c.ls.id, &r) && c.q.keyFree(key, c.t.now) {
+		if r.due <= c.t.now && !c.q.hold.holds(&r, c.t.now) && g.free(c.ls.id, &r) && c.q.keyFree(key, c.t.now) {
 			c.join(g)
 			return c.take(r, b)
 		}
@@ -173,7 +181,7 @@ func (c *claim) fromGroup(g *group, tn *tenant) error {
 	one := !tn.alone() || g.hash&oneAtATime != 0
 	for had := len(c.ls.items); len(g.pending) > 0 && c.room() && !(one && len(c.ls.items) > had); {
 		r := g.pending[0]
-		if r.due > c.t.now || !g.open(r) {
+		if r.due > c.t.now || c.q.hold.holds(r, c.t.now) || !g.open(r) {
 			return nil
 		}
 		if !c.q.keyFree(r.limitKey, c.t.now) {

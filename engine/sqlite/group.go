@@ -13,7 +13,7 @@ import (
 // may be handed out again when nothing before it is leased, though something after
 // it still is; what comes after that waits.
 //
-// Invariant: it is in the ready heap, or waits for a limit key, exactly while
+// Invariant: it is in the ready heap, or waits for a limit key or the queue's delay, exactly while
 // queued is set, and then nobody holds a message of it that is before the first of
 // pending.
 type group struct {

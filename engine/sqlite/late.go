@@ -70,7 +70,7 @@ func (f *stray) where(now int64) engine.Where {
 		return engine.WhereGone
 	case f.it != nil:
 		return engine.WhereActive
-	case f.ref.due > now:
+	case dueAt(f.ref.due, f.ref.sentAt, f.ref.deliveries, f.q.hold.span) > now:
 		return engine.WhereDelayed
 	}
 	return engine.WhereWaiting

@@ -191,11 +191,31 @@ func (o *setLimits) apply(t *tx) (err error) {
 	if o.q, err = t.queue(o.name); err != nil {
 		return err
 	}
-	text, err := json.Marshal(o.limits)
+	return t.keepLimits(o.q, func(kept *keptLimits) { kept.QueueLimits = o.limits })
+}
+
+// keptLimits are the limits of a queue as they are stored, with its delay.
+type keptLimits struct {
+	engine.QueueLimits
+	Delay time.Duration `json:"delay,omitempty"`
+}
+
+// keepLimits stores them changed; what else the transaction changes of them stays.
+func (t *tx) keepLimits(q *queue, change func(*keptLimits)) error {
+	kept, changed := t.kept[q]
+	if !changed {
+		kept = keptLimits{q.limits, time.Duration(q.hold.span)}
+	}
+	change(&kept)
+	text, err := json.Marshal(kept)
 	if err != nil {
 		return err
 	}
-	return t.exec("UPDATE queue SET limits = ? WHERE id = ?", string(text), o.q.id)
+	if t.kept == nil {
+		t.kept = map[*queue]keptLimits{}
+	}
+	t.kept[q] = kept
+	return t.exec("UPDATE queue SET limits = ? WHERE id = ?", string(text), q.id)
 }
 
 // publish counts the live leases of each key anew, and lets all that waited for a

@@ -5,8 +5,6 @@ import (
 	"errors"
 
 	"zombiezen.com/go/sqlite"
-
-	"github.com/forebayhq/forebay/engine"
 )
 
 // load builds the state in memory, in one transaction with what the start changes.
@@ -14,7 +12,7 @@ func (l *loop) load() error {
 	t := l.newTx()
 	steps := []func(*tx) error{
 		l.isMarked, l.loadMeta, l.loadSealer, l.loadQueues, l.loadTenants, l.loadLogs, l.loadLanes, l.loadBuckets, l.loadLedger,
-		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDeadGroups, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner,
+		l.loadParts, l.checkAgain, l.loadLeases, l.loadAgain, l.loadDead, l.loadDeadGroups, l.loadDedup, l.loadFree, l.startEnds, l.startRetention, l.loadDocuments, l.loadSigner, l.loadHeld,
 	}
 	for _, step := range steps {
 		if err := step(t); err != nil {
@@ -56,9 +54,11 @@ func (l *loop) loadMeta(t *tx) error {
 func (l *loop) loadQueues(t *tx) error {
 	return l.db.each("SELECT id, name, limits FROM queue", func(s *sqlite.Stmt) error {
 		q := l.newQueue(s.ColumnInt64(0), s.ColumnText(1))
-		if err := json.Unmarshal([]byte(s.ColumnText(2)), &q.limits); err != nil {
+		var kept keptLimits
+		if err := json.Unmarshal([]byte(s.ColumnText(2)), &kept); err == nil {
+			q.limits, q.hold.span = kept.QueueLimits, int64(kept.Delay)
+		} else {
 			// A start must not fail for it: a recovery would find them no better.
-			q.limits = engine.QueueLimits{}
 			l.log.Error("the limits of a queue cannot be read and are gone", "queue", q.name, "error", err)
 		}
 		q.bucket, q.drainedAt = drained(q.limits.Rate, t.now), t.now

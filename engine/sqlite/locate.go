@@ -65,18 +65,22 @@ func (l *loop) queueName(key int64) string {
 
 func (l *loop) locateStored(hit found, now int64) (engine.Location, error) {
 	loc := engine.Location{Where: engine.WhereWaiting, Queue: l.queueName(hit.key), SentAt: unix(hit.sentAt)}
+	due := int64(0)
 	err := l.db.each("SELECT due, attempts, deliveries, failures FROM again WHERE key = ? AND idx = ?", func(s *sqlite.Stmt) error {
-		if due := s.ColumnInt64(0); due > now {
-			loc.Where, loc.NotBefore = engine.WhereDelayed, unix(due)
-		}
+		due = s.ColumnInt64(0)
 		loc.Attempts, loc.Deliveries = int(s.ColumnInt64(1)), int(s.ColumnInt64(2))
 		if f := decodeFailures(s.ColumnText(3)); len(f) > 0 {
 			loc.Last = &f[len(f)-1]
 		}
 		return nil
 	}, hit.key, int64(hit.idx))
+	if q := l.queueOf(hit.key); q != nil {
+		due = dueAt(due, hit.sentAt, loc.Deliveries, q.hold.span)
+	}
 	if _, it := l.holder(hit.key, hit.idx); it != nil {
 		loc.Where, loc.Deliveries = engine.WhereActive, it.deliveries
+	} else if due > now {
+		loc.Where, loc.NotBefore = engine.WhereDelayed, unix(due)
 	}
 	return loc, err
 }

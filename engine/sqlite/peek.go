@@ -40,7 +40,7 @@ func (e *Engine) Peek(ctx context.Context, q engine.PeekQuery) (page engine.Peek
 		for i := range slice.blocks {
 			b := &slice.blocks[i]
 			reads += len(b.data) + blockReads
-			if at = b.peek(&page, q.Limit, at, slice.now); len(page.Messages) == q.Limit {
+			if at = b.peek(&page, q.Limit, at, &slice); len(page.Messages) == q.Limit {
 				break
 			}
 		}
@@ -78,6 +78,7 @@ type peekSlice struct {
 	blocks []peekBlock
 	next   spot // what comes after them; none: nothing
 	now    int64
+	hold   int64 // the queue's delay
 }
 
 // peekBlock is a block and what is leased of it.
@@ -92,7 +93,7 @@ func (t *tx) peek(name string, from spot) (s peekSlice, err error) {
 	if q == nil || q.id == 0 {
 		return s, nil
 	}
-	s.now = t.now
+	s.now, s.hold = t.now, q.hold.span
 	bytes, left := 0, sliceBlocks
 	for _, lane := range q.lanesFrom(laneOf(from.key)) {
 		keys, err := t.l.keysOf(max(from.key, blockKey(lane, 0)), blockKey(lane+1, 0), left)
@@ -155,7 +156,7 @@ func (l *loop) heldOf(key int64) map[int]item {
 }
 
 // peek adds messages of the block to a page, and gives the place of the next.
-func (b *peekBlock) peek(page *engine.PeekPage, limit int, from spot, now int64) spot {
+func (b *peekBlock) peek(page *engine.PeekPage, limit int, from spot, s *peekSlice) spot {
 	if b.recs == nil {
 		b.recs, _ = records(b.data, b.n)
 	}
@@ -180,9 +181,9 @@ func (b *peekBlock) peek(page *engine.PeekPage, limit int, from spot, now int64)
 			p.Deliveries, p.Attempts, p.SentAt = held.deliveries, held.attempts, unix(held.sentAt)
 		case moved:
 			p.Deliveries, p.Attempts, p.SentAt = again.ref.deliveries, again.ref.attempts, unix(again.ref.sentAt)
-			if again.ref.due > now {
-				p.Where, p.NotBefore = engine.WhereDelayed, unix(again.ref.due)
-			}
+		}
+		if due := dueAt(again.ref.due, b.sentAt, p.Deliveries, s.hold); !leased && due > s.now {
+			p.Where, p.NotBefore = engine.WhereDelayed, unix(due)
 		}
 		page.Messages = append(page.Messages, p)
 	}

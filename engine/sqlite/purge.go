@@ -44,6 +44,7 @@ type purge struct {
 	q           *queue
 	delayed     int64             // of what was dropped, so many were delayed
 	drops       map[int64]*bitmap // what was dropped of each block
+	held        []sentThen        // and of what the queue's delay holds
 }
 
 // purgeState says how far a purge has come.
@@ -55,7 +56,7 @@ type purgeState struct {
 }
 
 func (o *purge) apply(t *tx) error {
-	o.next, o.dropped, o.delayed, o.jobs, o.drops = o.state, 0, 0, 0, map[int64]*bitmap{}
+	o.next, o.dropped, o.delayed, o.jobs, o.drops, o.held = o.state, 0, 0, 0, map[int64]*bitmap{}, nil
 	o.q = t.l.queues[o.name]
 	if o.q == nil || o.q.id == 0 {
 		o.next.done = true
@@ -138,6 +139,7 @@ func (o *purge) block(t *tx, key int64) error {
 		return err
 	}
 	o.delayed += delayed
+	o.held = append(o.held, sentThen{b.sentAt, int64(drop.count()) - delayed})
 	if err := o.forgetAgain(t, b, drop); err != nil {
 		return err
 	}
@@ -205,6 +207,9 @@ func (o *purge) publish(t *tx) {
 		return
 	}
 	q.delayed -= o.delayed
+	for _, h := range o.held {
+		q.hold.gone(h)
+	}
 	if len(o.drops) > 0 {
 		q.forget(l, func(r *ref) bool {
 			drop := o.drops[r.key]
@@ -234,6 +239,9 @@ func (q *queue) forget(l *loop, gone func(*ref) bool, now int64) {
 			parked[tn] = tn.parked
 		}
 		tn.ready, tn.parked = left(tn.ready), 0
+	}
+	for _, it := range q.hold.forget(q, gone) {
+		q.tenantOf(it.key).parked++
 	}
 	for _, k := range q.keys {
 		k.waiting = left(k.waiting)

@@ -27,6 +27,7 @@ type queue struct {
 	keys      map[uint64]*limitKey
 	crowd     crowd // of messages that are no jobs
 	wakeup    timer // when the rate allows the next
+	hold      hold
 
 	total, active, delayed, dead, bytes  int64
 	sent, duplicate, conflict, completed int64
@@ -120,6 +121,7 @@ func (l *loop) newQueue(id int64, name string) *queue {
 	q.home.start(q, id, "")
 	q.home.listen(l)
 	q.wakeup.fire = func(int64) { l.touch(q) }
+	q.hold.ripe.fire = func(int64) { q.ripened(l) }
 	return q
 }
 

@@ -41,12 +41,14 @@ func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
 			return err
 		}
 	}
-	oldest, err := q.oldest(l)
+	oldest, err := q.oldest(l, now)
 	if err != nil {
 		return err
 	}
+	waiting := q.total - q.active - q.delayed
+	held := min(q.hold.count(now), waiting)
 	*s = forebay.QueueStats{
-		Queue: q.name, Waiting: q.total - q.active - q.delayed, Active: q.active, Delayed: q.delayed, Dead: q.dead,
+		Queue: q.name, Waiting: waiting - held, Active: q.active, Delayed: q.delayed + held, Dead: q.dead,
 		Sent: q.sent, Duplicate: q.duplicate, Conflict: q.conflict, Completed: q.completed,
 		Cancelled: q.cancelled, Expired: q.expired, Bytes: q.bytes,
 	}
@@ -59,10 +61,10 @@ func (q *queue) stats(l *loop, s *forebay.QueueStats, now int64) error {
 // oldest is when the oldest waiting message was sent, of those that memory knows;
 // of a lane that is its head. Where that is not in memory and there are several
 // tenants, it is the time of the block before, or of the first.
-func (q *queue) oldest(l *loop) (int64, error) {
+func (q *queue) oldest(l *loop, now int64) (int64, error) {
 	oldest := q.outside.oldest()
 	see := func(at int64) {
-		if at != 0 && (oldest == 0 || at < oldest) {
+		if at != 0 && !q.hold.keeps(at, now) && (oldest == 0 || at < oldest) {
 			oldest = at
 		}
 	}

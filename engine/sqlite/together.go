@@ -12,6 +12,9 @@ func (c *claim) together(n *lane, group uint64) error {
 	}
 	at := n.head
 	for _, b := range n.window {
+		if c.q.hold.keeps(b.sentAt, c.t.now) {
+			return nil
+		}
 		for i := at; i < b.n; i++ {
 			if c.ahead == 0 || !c.room() {
 				return nil

@@ -27,9 +27,10 @@ type tx struct {
 	ledger                      // what it says of jobs
 	logging                     // what it says of logs
 	rewrites map[*block]*rewritten
-	moved    leaving             // jobs that end without a lease, or get another place
-	placing                      // of tenants
-	buried   int                 // dead letters
+	moved    leaving // jobs that end without a lease, or get another place
+	placing          // of tenants
+	buried   int     // dead letters
+	kept     map[*queue]keptLimits
 	claims   []*receive          // served
 	gone     []*lease            // ended by time
 	touched  map[*lease]struct{} // of which messages are settled
@@ -350,6 +351,7 @@ func (l *loop) publishBlock(b *builder, now int64) {
 	tn.total += int64(n)
 	q.total += int64(n)
 	q.bytes += int64(len(b.data))
+	q.hold.sent(b.sentAt, int64(n-len(b.delayed)))
 	blk := &block{key: b.key, n: n, sentAt: b.sentAt, bytes: int64(len(b.data)), jobs: b.jobs, data: b.data, recs: b.recs}
 	for _, r := range b.delayed {
 		tn.delay(r.due, now)

@@ -47,6 +47,7 @@ func harness(fifo bool) enginetest.Harness {
 			enginetest.Keeping:      "receipts are of one engine; SQS keeps the leases themselves",
 			enginetest.LateSettling: "late receipts are fenced here, though SQS would take some",
 			enginetest.Peeking:      "SQS shows no message without a hand-out",
+			enginetest.QueueDelays:  "the delay of a queue on SQS is an attribute of it, which its owner sets",
 			enginetest.Logging:      "SQS forgets what was settled",
 			enginetest.Counting:     "SQS counts hand-outs and nothing else",
 			enginetest.Recalling:    "SQS keeps a message as it was sent",

@@ -243,3 +243,39 @@ func is[T error](t *testing.T, err error, code string) {
 		t.Errorf("%v has not the code %s", err, code)
 	}
 }
+
+// The delay of a FIFO queue reaches what waits already, both ways.
+func TestSDKDelayOfAFifoQueue(t *testing.T) {
+	t.Parallel()
+	s := newSession(t, "orders.fifo", map[string]string{"FifoQueue": "true", "ContentBasedDeduplication": "true"})
+	send := func(body string) {
+		t.Helper()
+		if _, err := s.SendMessage(s.ctx, &sqs.SendMessageInput{QueueUrl: s.url, MessageBody: &body, MessageGroupId: aws.String("g")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	delay := func(seconds, delayed string) {
+		t.Helper()
+		if _, err := s.SetQueueAttributes(s.ctx, &sqs.SetQueueAttributesInput{QueueUrl: s.url, Attributes: map[string]string{"DelaySeconds": seconds}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.GetQueueAttributes(s.ctx, &sqs.GetQueueAttributesInput{QueueUrl: s.url,
+			AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessagesDelayed}})
+		if n := got.Attributes["ApproximateNumberOfMessagesDelayed"]; err != nil || n != delayed {
+			t.Fatalf("%s are delayed, %v; want %s", n, err, delayed)
+		}
+	}
+	send("1")
+	send("2")
+	delay("900", "2")
+	s.receive(0)
+	send("3")
+	delay("600", "3")
+	s.receive(0)
+	delay("0", "0")
+	for i, m := range s.receive(3) {
+		if *m.Body != []string{"1", "2", "3"}[i] {
+			t.Errorf("message %d is %s", i+1, *m.Body)
+		}
+	}
+}

@@ -78,7 +78,9 @@ func (s *Service) create(ctx context.Context, name string, set, tags map[string]
 	if q != nil { // what the engine has of the former one is not its
 		fresh.Since = s.cfg.Now().UnixNano()
 	}
-	_, err = s.put(ctx, name, fresh, rev)
+	if q, err = s.put(ctx, name, fresh, rev); err == nil {
+		err = s.tellDelay(ctx, q)
+	}
 	return err
 }
 

@@ -14,7 +14,7 @@
 // default attributes. A message is a forebay.Message whose payload is the body
 // (wire.go); a receipt handle is the engine's receipt, signed (handle.go).
 //
-//	SendMessage       check.go, send.go; FIFO: fifo.go, funnel.go, number.go, again.go
+//	SendMessage       check.go, send.go; FIFO: fifo.go, delay.go, funnel.go, number.go, again.go
 //	ReceiveMessage    receive.go, hand.go, flight.go, attempts.go, firsts.go
 //	Delete, Change    settle.go
 //	dead letters      redrive.go; move tasks: move.go, mover.go, movestore.go
@@ -41,7 +41,6 @@
 //   - A receive of a FIFO queue takes messages in their order; of the group of each it
 //     takes what more there is among the next 256 messages (engine.Receive.Together), and
 //     puts those of one group together. AWS fills it from one group first, where it can.
-//   - Changing the delay of a FIFO queue does not change that of messages it has.
 //   - Fair queues: the group id of a standard queue is taken and given back, and is the
 //     engine's limit key. The embedded engine puts what keys with many messages send
 //     behind what the others have, and both take turns. AWS looks at what is in flight,

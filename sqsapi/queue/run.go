@@ -18,7 +18,13 @@ func (s *Service) work(ctx context.Context) error {
 	}()
 	tick := time.NewTicker(sweepEvery)
 	defer tick.Stop()
+	told := false
 	for {
+		if !told {
+			if told = s.tellDelays(ctx) == nil; !told && ctx.Err() == nil {
+				s.cfg.Logger.Warn("the delays of FIFO queues could not be set; it is tried again")
+			}
+		}
 		if err := s.startMoves(ctx, running); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Warn("move tasks cannot be read", "error", err)
 		}

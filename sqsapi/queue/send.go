@@ -161,6 +161,9 @@ func kindOf(attributes map[string]Attribute) (string, error) {
 // route sets when a message may be received, and what its group and dedup id mean.
 func (s *Service) route(q *queue, in *SendInput, m *forebay.Message) error {
 	delay := q.delay
+	if s.tells(q) {
+		delay = 0
+	}
 	if d := in.DelaySeconds; d != nil {
 		switch {
 		case *d < 0 || *d > s.limits.delay:

@@ -29,7 +29,8 @@ type Service struct {
 	engine     engine.Engine
 	docs       engine.Documents
 	late       engine.Late
-	key        []byte // of receipt handles
+	delayer    engine.Delayer // nil: the engine has none
+	key        []byte         // of receipt handles
 	numbers    *numbers
 	firsts     *firsts
 	attempts   *attempts
@@ -65,6 +66,7 @@ func New(cfg Config) (*Service, error) {
 	var hasDocs, hasLate bool
 	s.docs, hasDocs = engine.As[engine.Documents](cfg.Engine)
 	s.late, hasLate = engine.As[engine.Late](cfg.Engine)
+	s.delayer, _ = engine.As[engine.Delayer](cfg.Engine)
 	s.numbers = &numbers{docs: s.docs, now: cfg.Now}
 	s.firsts, s.attempts = newFirsts(), newAttempts()
 	if !hasDocs || !hasLate {
@@ -93,6 +95,7 @@ type live struct {
 	funnel funnel // of a FIFO queue
 	again  again
 	flight flight
+	told   told
 	gone   context.Context // ends with the queue, and with it who waits for its messages
 	end    context.CancelFunc
 }

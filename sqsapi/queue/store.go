@@ -83,6 +83,9 @@ func (s *Service) load(ctx context.Context, name string) (*queue, error) {
 	if errors.Is(err, errConflict) { // somebody else created it at the same time
 		q, err = s.loadOnce(ctx, name)
 	}
+	if err == nil {
+		err = s.tellDelay(ctx, q)
+	}
 	return q, busyAt(err)
 }
 
@@ -211,9 +214,13 @@ func (s *Service) change(ctx context.Context, name string, f func(q *queue, r *r
 		if err := f(q, &r); err != nil {
 			return nil, s.failed(ctx, err)
 		}
-		if q, err = s.put(ctx, name, r, q.rev); !errors.Is(err, errConflict) {
-			return q, err
+		if q, err = s.put(ctx, name, r, q.rev); errors.Is(err, errConflict) {
+			continue
 		}
+		if err == nil {
+			err = s.tellDelay(ctx, q)
+		}
+		return q, err
 	}
 	return nil, busyAt(errConflict)
 }

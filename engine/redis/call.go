@@ -70,8 +70,8 @@ func (e *Engine) run(whole context.Context, name string, args ...any) (reply, er
 	ctx, cancel := context.WithTimeout(whole, e.cfg.Timeout)
 	defer cancel()
 	now := int64(0)
-	if e.cfg.Now != nil {
-		now = e.cfg.Now().UnixMilli()
+	if e.clock != nil {
+		now = e.clock().UnixMilli()
 	}
 	all := append([]any{e.cfg.Prefix, now, e.cfg.History, e.cfg.Metrics}, args...)
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {

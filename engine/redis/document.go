@@ -16,7 +16,7 @@ func (e *Engine) PutDocument(ctx context.Context, d engine.Document) (engine.Doc
 	}
 	ns, ms := int64(0), int64(0)
 	if !d.Expires.IsZero() {
-		ns, ms = d.Expires.UnixNano(), max(d.Expires.UnixMilli(), 1)
+		ns, ms = d.Expires.UnixNano(), e.byServer(max(d.Expires.UnixMilli(), 1))
 	}
 	answer, err := e.document(ctx, "put", d.Collection, d.Key, d.Rev, ns, ms, string(d.Value))
 	if err != nil {

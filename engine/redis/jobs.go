@@ -21,7 +21,7 @@ func (e *Engine) find(ctx context.Context, id string) (h hash, known bool, err e
 		return hash{queue: queue, state: state}, false, nil
 	}
 	h = readHash(queue, text(v.out[4]), v.extra)
-	h.state, h.due = state, number(v.out[2])
+	h.state, h.due = state, e.byHere(number(v.out[2]))
 	h.f["within"] = text(v.out[3])
 	return h, true, nil
 }

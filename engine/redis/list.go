@@ -240,7 +240,7 @@ func (w *walk) read(some []entry) error {
 			continue
 		}
 		h := readHash(one.queue, one.id, list(f[2]))
-		h.state, h.due = forebay.State(text(f[0])), number(f[1])
+		h.state, h.due = forebay.State(text(f[0])), w.e.byHere(number(f[1]))
 		w.bytes += len(h.f["data"]) + 512
 		if sectionOf(h.state) != w.at.Section {
 			continue

@@ -38,10 +38,11 @@ type Config struct {
 type Engine struct {
 	cfg      Config
 	client   goredis.UniversalClient
-	block    blocker      // of the one reader of markers, and that of the history
-	ran      func()       // after each script, for tests; nil: nothing
-	instance string       // of this opening; tokens begin with it
-	calls    atomic.Int64 // number of the last Receive
+	block    blocker          // of the one reader of markers, and that of the history
+	ran      func()           // after each script, for tests; nil: nothing
+	clock    func() time.Time // of scripts, for tests; nil: the server's
+	instance string           // of this opening; tokens begin with it
+	calls    atomic.Int64     // number of the last Receive
 	epoch    string
 	heard    atomic.Pointer[heard] // nil: nothing yet
 
@@ -94,7 +95,7 @@ func open(ctx context.Context, cfg Config, change func(e *Engine)) (*Engine, err
 	if cfg.Cluster && !strings.Contains(cfg.Prefix, "{") {
 		cfg.Prefix = "{" + cfg.Prefix + "}"
 	}
-	e := &Engine{cfg: cfg, instance: strings.ToLower(rand.Text()[:10]), closing: make(chan struct{})}
+	e := &Engine{cfg: cfg, instance: strings.ToLower(rand.Text()[:10]), closing: make(chan struct{}), clock: cfg.Now}
 	var err error
 	if e.client, err = connect(cfg, 32); err != nil {
 		return nil, err
@@ -172,8 +173,10 @@ func (e *Engine) greet(ctx context.Context) error {
 	if err := e.client.SetNX(ctx, key, strings.ToLower(rand.Text()[:12]), 0).Err(); err != nil {
 		return e.fault(err)
 	}
-	e.epoch, err = e.client.Get(ctx, key).Result()
-	return e.fault(err)
+	if e.epoch, err = e.client.Get(ctx, key).Result(); err != nil {
+		return e.fault(err)
+	}
+	return e.listen(ctx)
 }
 
 // global names a key of ours that belongs to no queue.

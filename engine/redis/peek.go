@@ -41,7 +41,7 @@ func (e *Engine) Peek(ctx context.Context, q engine.PeekQuery) (page engine.Peek
 			return engine.PeekPage{}, err
 		}
 		for _, one := range v.out {
-			page.Messages = append(page.Messages, peeked(q.Queue, list(one)))
+			page.Messages = append(page.Messages, e.peeked(q.Queue, list(one)))
 			left--
 		}
 		if len(v.extra) < 2 {
@@ -54,13 +54,13 @@ func (e *Engine) Peek(ctx context.Context, q engine.PeekQuery) (page engine.Peek
 	return page, nil
 }
 
-func peeked(queue string, f []any) engine.Peeked {
+func (e *Engine) peeked(queue string, f []any) engine.Peeked {
 	h := readHash(queue, text(f[0]), list(f[3]))
 	h.state = forebay.State(text(f[1]))
 	p := engine.Peeked{
 		Message: h.message(), Where: engine.Where(h.state), Deliveries: h.deliveries(), Attempts: h.failed(), SentAt: atMillis(h.number("timestamp")),
 	}
-	switch till := atMillis(number(f[2])); h.state {
+	switch till := atMillis(e.byHere(number(f[2]))); h.state {
 	case forebay.StateDelayed:
 		p.NotBefore = till
 	case forebay.StateActive:

@@ -102,7 +102,7 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	}
 	e.keeper.uses(r.Queue)
 	e.listed.works(r.Queue)
-	until := atMillis(v.now).Add(r.Lease)
+	until := atMillis(e.byHere(v.now)).Add(r.Lease)
 	each := 1
 	if isPlain(token) {
 		each = 2 // data is beside

@@ -220,7 +220,7 @@ func (ws *waits) popped(queue string, member any, score float64) {
 		return
 	}
 	if member == "1" {
-		now := ws.e.now().UnixMilli()
+		now := ws.e.byServer(ws.e.now().UnixMilli())
 		if wait := int64(score) - now; wait > 0 {
 			ws.due(queue, time.Duration(wait)*time.Millisecond)
 			return

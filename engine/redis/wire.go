@@ -131,7 +131,7 @@ func (e *Engine) itemOf(m *forebay.Message) sendItem {
 		r.record = "k:" + m.DedupKey
 	}
 	if j := m.Job; j != nil {
-		r.tenant, r.expires, r.deadline = j.Tenant, millis(j.Expires), millis(j.Deadline)
+		r.tenant, r.expires, r.deadline = j.Tenant, e.byServer(millis(j.Expires)), e.byServer(millis(j.Deadline))
 		o.RemoveOnComplete, o.RemoveOnFail = bullKeep(j.Keep.Finished), bullKeep(j.Keep.Dead)
 		if j.Backoff.Kind != "" {
 			o.Backoff = &bullBackoff{string(j.Backoff.Kind), float64(j.Backoff.Base.Milliseconds()), j.Backoff.Jitter}

@@ -47,7 +47,13 @@ func (h hash) failed() int {
 	return max(n, 0)
 }
 
-func (h hash) deliveries() int { return int(max(h.number("fbd"), 0)) }
+// deliveries are counted in fbd, but for the first, which ats tells alone (lua/lib/20_record.lua).
+func (h hash) deliveries() int {
+	if h.f["fbd"] == "" && h.f["fb"] != "" {
+		return int(min(h.number("ats"), 1))
+	}
+	return int(max(h.number("fbd"), 0))
+}
 
 func (h hash) failures(job bool) []forebay.Cause {
 	var vs []string

@@ -103,16 +103,9 @@ func (e *Engine) claim(r engine.Receive) (ds []forebay.Delivery, next time.Durat
 	e.keeper.uses(r.Queue)
 	e.listed.works(r.Queue)
 	until := atMillis(e.byHere(v.now)).Add(r.Lease)
-	each := 1
-	if isPlain(token) {
-		each = 2 // data is beside
-	}
-	ds = make([]forebay.Delivery, len(v.out)/each)
-	for i := range ds {
-		f := unpackStrings(text(v.out[each*i]))
-		if each == 2 {
-			f[3] = text(v.out[2*i+1])
-		}
+	all := handedOut(token, v)
+	ds = make([]forebay.Delivery, len(all))
+	for i, f := range all {
 		ds[i] = delivery(r.Queue, until, token+"."+strconv.Itoa(i+1), f)
 		if len(f) > 11 && f[11] != "" {
 			if err := e.goOn(r.Queue, f[11], f[0]); forebay.CodeOf(err) == forebay.CodeUnavailable {
@@ -149,6 +142,28 @@ func (e *Engine) receiveScript(r engine.Receive) (token string, v reply, err err
 	args[3] = token
 	v, err = e.run(context.Background(), "receive", args...)
 	return token, v, err
+}
+
+// handedOut gives the strings of each delivery, as receive.lua gives them.
+func handedOut(token string, v reply) [][]string {
+	if !isPlain(token) {
+		all := make([][]string, len(v.out))
+		for i, one := range v.out {
+			all[i] = unpackStrings(text(one))
+		}
+		return all
+	}
+	heads := make([][]string, len(v.extra))
+	for i := 1; i < len(heads); i++ {
+		heads[i] = unpackStrings(text(v.extra[i]))
+	}
+	all := make([][]string, len(v.out)/4)
+	for i := range all {
+		one := v.out[4*i : 4*i+4]
+		h := heads[number(one[3])]
+		all[i] = []string{text(one[0]), "1", h[0], text(one[2]), text(one[1]), "0", h[1], "0", h[2]}
+	}
+	return all
 }
 
 func (e *Engine) lastNumber(v reply) int64 {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/forebayhq/forebay"
@@ -10,11 +11,12 @@ import (
 
 // settleItem is a settlement as arguments of the script.
 type settleItem struct {
-	receipt forebay.Receipt
-	arg     string
-	plain   bool
-	size    int
-	next    []sendItem
+	receipt          forebay.Receipt
+	queue, id, token string
+	result           string
+	arg              string // as lua/settle.lua reads it; empty: it is plain, see whole
+	size             int
+	next             []sendItem
 }
 
 type settleAnswer bool // false: the delivery had ended
@@ -82,12 +84,15 @@ func (e *Engine) itemOfSettlement(s *forebay.Settlement) (settleItem, bool) {
 	if !ok {
 		return settleItem{}, false
 	}
-	it := settleItem{receipt: s.Receipt}
-	plain := []string{queue, id, token, strconv.Itoa(verdictOf(s)), string(s.Result)}
-	if s.Verdict == forebay.Ack && len(s.Next) == 0 {
-		it.arg, it.plain = packStrings(plain...), isPlain(token)
-	} else {
-		it.arg = packStrings(append(plain, decimal(ceilMillis(s.After)), encode(s.Cause), s.Cause.Message, encode([]string{cut(s.Cause.Message, 4096)}),
+	it := settleItem{receipt: s.Receipt, queue: queue, id: id, token: token, result: string(s.Result)}
+	ack := s.Verdict == forebay.Ack && len(s.Next) == 0
+	if ack && isPlain(token) {
+		it.size = 256 + len(it.result)
+		return it, true
+	}
+	it.arg = it.whole(verdictOf(s))
+	if !ack {
+		it.arg = packStrings(append(it.first(verdictOf(s)), decimal(ceilMillis(s.After)), encode(s.Cause), s.Cause.Message, encode([]string{cut(s.Cause.Message, 4096)}),
 			strconv.Itoa(len(s.Next)))...)
 	}
 	it.size = 256 + len(it.arg)
@@ -108,23 +113,55 @@ func verdictOf(s *forebay.Settlement) int {
 	return int(s.Verdict)
 }
 
-func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settleAnswer, error) {
-	args, plain := []any{len(items)}, true
-	for _, it := range items {
-		args, plain = append(args, it.arg), plain && it.plain
-		for i := range it.next {
-			args = append(args, it.next[i].args()...)
+// first are the strings that each settlement begins with.
+func (it *settleItem) first(verdict int) []string {
+	return []string{it.queue, it.id, it.token, strconv.Itoa(verdict), it.result}
+}
+
+func (it *settleItem) whole(verdict int) string { return packStrings(it.first(verdict)...) }
+
+// settlements are they as lua/settle.lua reads them.
+func settlements(items []settleItem) []any {
+	args := []any{len(items)}
+	for i := range items {
+		it := &items[i]
+		if it.arg == "" {
+			it.arg = it.whole(int(forebay.Ack))
+		}
+		args = append(args, it.arg)
+		for n := range it.next {
+			args = append(args, it.next[n].args()...)
 		}
 	}
+	return args
+}
+
+// plainSettlements are acks of plain jobs as lua/plain/settle.lua reads them.
+func plainSettlements(items []settleItem) []any {
+	args, runs, begun := []any{0}, 0, 0
+	for i := range items {
+		it := &items[i]
+		if i == 0 || it.queue != items[i-1].queue {
+			runs, begun = runs+1, len(args)+1
+			args = append(args, it.queue, 0)
+		}
+		args[begun] = args[begun].(int) + 1
+		args = append(args, it.id, it.token, it.result)
+	}
+	args[0] = runs
+	return args
+}
+
+func (e *Engine) settleScript(ctx context.Context, items []settleItem) ([]settleAnswer, error) {
 	r, done, err := reply{}, false, error(nil)
-	if plain {
-		r, done, err = e.runPlain(ctx, "settle", args...)
+	if !slices.ContainsFunc(items, func(it settleItem) bool { return it.arg != "" }) {
+		r, done, err = e.runPlain(ctx, "settle", plainSettlements(items)...)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case !done:
-		if r, err = e.run(ctx, "settle", args...); err != nil {
+		if r, err = e.run(ctx, "settle", settlements(items)...); err != nil {
 			return nil, err
 		}
 		for i := 0; i+1 < len(r.extra); i += 2 { // queue and answer of each message that followed

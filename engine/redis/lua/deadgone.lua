@@ -1,7 +1,7 @@
 -- DeadGone: dead letters of an obliterated queue leave the lists of all, 500 a call.
 --
 -- ARGV: queue
--- Keys: fb:dead, and those of undead (lib/60_finish.lua).
+-- Keys: fb:dead, and those of undead (lib/55_leave.lua).
 -- Gives how many there were.
 
 local q = queue(arg())

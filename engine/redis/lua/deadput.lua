@@ -4,7 +4,7 @@
 -- ARGV: the number up to which there are none left, most groups, number of dead letters,
 -- then each: its number, group, group where there are too many, text, queue, kind, code,
 -- when it died
--- Keys: those of undead (lib/60_finish.lua), the number up to which they are grouped.
+-- Keys: those of undead (lib/55_leave.lua), the number up to which they are grouped.
 
 local til, most = arg(), num()
 for _ = 1, num() do

@@ -3,11 +3,11 @@
 --   completed | failed ──▶ gone
 --
 -- ARGV: how many as most, number of queues and counts, then each: queue, the number
--- Keys: fb:f, completed, failed, job and all of its keys; records of ids and dedup keys.
+-- Keys: fb:e, completed, failed, job and all of its keys; records of ids and dedup keys.
 
 local most = num()
 for _ = 1, num() do
   local q, count = queue(arg()), num()
-  thin(q, q.f .. 'f', count, 'count', most)
+  thinFinished(q, count, most)
 end
 return { {}, done(), counts(), int(NOW) }

@@ -166,6 +166,24 @@ local function note(q, id, j, what, state, kind, value, ...)
   if notes == 100 or weight > 65536 then writeNotes() end
 end
 
+-- noteRun notes the same of a run of jobs that are alike: some of ids, all of one name.
+local function noteRun(q, ids, from, to, j, what, state)
+  if not j or not j.job then return end
+  local g
+  for i = from, to do
+    if not g then
+      g = { what = what, q = q, name = j.name or '', atm = 0, state = state, more = nothing }
+      groups[#groups + 1] = g
+    end
+    g[#g + 1] = ids[i]
+    notes = notes + 1
+    if notes == 100 then
+      writeNotes()
+      g = nil
+    end
+  end
+end
+
 -- stopped tells whether nothing may be handed out now, whatever waits.
 local function stopped(q)
   return q.paused or (q.most ~= nil and call('LLEN', q.active) >= q.most)

@@ -7,7 +7,8 @@
 --   fbg  chain: one after the other      fbl  limit key      fbt  tenant
 --   fbs  number in the order of sending, of those with one of the three
 --   fbp  where one of those waits: w in its lane, p parked behind its chain, d delayed
---   fbd  hand-outs, released ones not    fbq  number as dead letter
+--   fbd  hand-outs, released ones not; absent: one, where BullMQ's ats says that it was begun
+--   fbq  number as dead letter
 --   fbz  final state; completed with a result is completed+
 --   fbk  its dedup record
 --   fbr  1: it has one of fbg, fbl, fbt, fbk, fbe, fbv
@@ -23,11 +24,17 @@ local foreign = { job = true, keep = '' }
 
 local finals = { ['completed+'] = 'completed' }
 
+-- handedOut counts hand-outs by fbd, or ats of one of ours.
+local function handedOut(d, ats, ours)
+  if d then return tonumber(d) end
+  return ours and ats and ats ~= '0' and 1 or 0
+end
+
 -- recordOf makes a record of fields by name.
 local function recordOf(f)
   local h = f.fb and head(f.fb) or foreign
   local j = {
-    name = f.name, ours = h ~= foreign, job = h.job, keep = h.keep, d = tonumber(f.fbd or 0), final = finals[f.fbz] or f.fbz,
+    name = f.name, ours = h ~= foreign, job = h.job, keep = h.keep, d = handedOut(f.fbd, f.ats, h ~= foreign), final = finals[f.fbz] or f.fbz,
     dead = f.fbq, stop = f.fbc, prio = tonumber(f.priority or 0) or 0, at = tonumber(f.timestamp or 0) or 0, atm = tonumber(f.atm or 0),
     ats = tonumber(f.ats or 0), begun = f.processedOn, deid = f.deid, parentKey = f.parentKey, parent = f.parent, defa = f.defa,
     delay = tonumber(f.delay or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,
@@ -46,7 +53,7 @@ local function load(q, id)
   -- as recordOf, which would need a table of the fields first
   local h = v[2] and head(v[2]) or foreign
   local j = {
-    name = v[1], ours = h ~= foreign, job = h.job, keep = h.keep, d = tonumber(v[4] or 0), final = finals[v[5]] or v[5] or nil,
+    name = v[1], ours = h ~= foreign, job = h.job, keep = h.keep, d = handedOut(v[4], v[11], h ~= foreign), final = finals[v[5]] or v[5] or nil,
     dead = v[6] or nil, stop = v[7] or nil, prio = tonumber(v[8] or 0) or 0, at = tonumber(v[9] or 0) or 0, atm = tonumber(v[10] or 0),
     ats = tonumber(v[11] or 0), begun = v[12] or nil, deid = v[13] or nil, parentKey = v[14] or nil, parent = v[15] or nil,
     defa = v[16] or nil, delay = tonumber(v[17] or 0) or 0, seq = 0, window = 0, expires = 0, deadline = 0,

@@ -23,6 +23,25 @@ local function timeOut(q, id)
   end
 end
 
+-- age lets completed ones leave whose age has come, in the order in which they ended. Of those
+-- that it looks at, some are kept for longer, or by Node.
+local function age(q, most)
+  for old, from in pairs(agesOf(q)) do
+    local some = call('ZRANGEBYSCORE', q.p .. 'completed', '(' .. scoreText(from), scoreText(NOW - old + 0.999), 'WITHSCORES', 'LIMIT', 0, most)
+    local to = from
+    for i = 1, #some, 2 do
+      local score, j = tonumber(some[i + 1]), load(q, some[i])
+      -- Others may have the score at which a full page ends: those are looked at next.
+      if #some < 2 * most or score < tonumber(some[#some]) or tonumber(some[2]) == score then to = score end
+      if j and j.final then
+        keepAsNode(q, some[i], j)
+        if keeps(j).age == old then forget(q, some[i], j) end
+      end
+    end
+    if to > from then leave(q, old, to) end
+  end
+end
+
 -- advance brings a queue up to now.
 local function advance(q, most)
   -- The last first, since each goes before the others.
@@ -49,6 +68,7 @@ local function advance(q, most)
     call('ZREM', q.f .. 'x', id)
     timeOut(q, id)
   end
+  age(q, most)
   for _, at in ipairs(call('ZRANGEBYSCORE', q.f .. 'rr', '-inf', NOW, 'LIMIT', 0, most)) do
     local l = string.match(at, '\n(.*)$')
     call('ZREM', q.f .. 'rr', at)

@@ -17,7 +17,7 @@ end
 local function unmark(q, id, j)
   if j.dead then undead(q, id, j.dead) end
   if j.final == 'cancelled' or j.final == 'expired' then call('HINCRBY', q.f .. 's', j.final, -1) end
-  call('ZREM', q.f .. 'f', id)
+  call('ZREM', q.f .. 'e', id)
   call('HDEL', q.p .. id, 'fbz', 'fbq', 'fbu')
   j.final, j.dead = nil, nil
   lists(q, id, j)

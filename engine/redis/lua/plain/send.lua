@@ -10,7 +10,7 @@
 -- Keys: id, meta, job, wait, marker, events, fb:j of their queues, the records of ids.
 -- Gives nothing, or slow.
 
-local heads, ids, datas, keys, records, seen, n = {}, {}, {}, {}, {}, {}, 0
+local runs, heads, ids, datas, keys, records, seen, n = {}, {}, {}, {}, {}, {}, {}, 0
 for _ = 1, num() do
   local count, name = num(), nil
   local h = { q = false, name = false, enc = false, opts = false, fb = false, job = false }
@@ -18,6 +18,7 @@ for _ = 1, num() do
   h.q = queue(name)
   h.job = head(h.fb).job and { job = true, name = h.name }
   local prefix, til, rest = h.q.p, int(NOW + tonumber(h.window)) .. '|', '|' .. name .. '|'
+  runs[#runs + 1] = { h = h, from = n + 1, to = n + count }
   for _ = 1, count do
     local id, print = arg(), arg()
     if seen[id] then return slow() end
@@ -33,13 +34,17 @@ for i = 1, n do
   local q = h.q
   call('HSET', key, 'name', h.name, 'data', datas[i], 'opts', h.opts .. id .. '"}', 'timestamp', NOWS, 'delay', '0', 'priority', '0', 'fb', h.fb)
   if h.enc ~= '' then call('HSET', key, 'fbb', h.enc) end
-  event(q, 'added', id, 'name', h.name)
+  if q.push then
+    call('XADD', q.events, '*', 'event', 'added', 'jobId', id, 'name', h.name)
+  else
+    event(q, 'added', id, 'name', h.name)
+    q.push, q.listed = {}, {}
+  end
   call('XADD', q.events, '*', 'event', 'waiting', 'jobId', id)
-  if h.job then note(q, id, h.job, 'added', 'waiting') end
-  if not q.push then q.push, q.listed = {}, {} end
   local n = #q.push
   q.push[n + 1], q.listed[2 * n + 1], q.listed[2 * n + 2] = id, NOWS, id
 end
+for _, r in ipairs(runs) do noteRun(r.h.q, ids, r.from, r.to, r.h.job, 'added', 'waiting') end
 for _, q in ipairs(touched) do
   call('LPUSH', q.wait, unpack(q.push))
   call('ZADD', q.f .. 'j', unpack(q.listed))

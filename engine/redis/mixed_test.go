@@ -139,7 +139,8 @@ func TestMixedFleetIsKilledAtRandom(t *testing.T) {
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	for range rounds {
-		killGo, n := goWorker(t, url, said), startNode(t, s.Addr(), []string{"5", "6"}[rng.IntN(2)], "bull")
+		n := startNode(t, s.Addr(), []string{"5", "6"}[rng.IntN(2)], "bull") // first, since it takes long to be there
+		killGo := goWorker(t, url, said)
 		n.do("work", work)
 		<-time.After(time.Duration(200+rng.IntN(400)) * time.Millisecond)
 		killGo()

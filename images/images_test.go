@@ -248,6 +248,12 @@ func TestRefusals(t *testing.T) {
 		"thumbnails":     {good, []string{"thumbnails", "big"}, 400, "thumbnails"},
 		"steps":          {good, []string{"steps", "{}"}, 400, "steps"},
 		"a step":         {good, []string{"steps", `[{"op":"melt"}]`}, 400, "op"},
+		"an odd field":   {good, []string{"steps", `[{"op":"compress","qualty":10}]`}, 400, "qualty"},
+		"steps and more": {good, []string{"steps", `[{"op":"compress"}]`, "width", "10"}, 400, "beside"},
+		"two lists":      {good, []string{"steps", `[{"op":"compress"}] []`}, 400, "behind"},
+		"unknown option": {good, []string{"widht", "10"}, 400, `no option "widht"`},
+		"odd thumbnail":  {good, []string{"thumbnails", "20x20px"}, 400, "no size"},
+		"idle gravity":   {good, []string{"gravity", "north"}, 400, "watermark"},
 		"long field":     {good, []string{"watermark", strings.Repeat("a", 5000)}, 400, "watermark"},
 	} {
 		kind, body := form(t, c.file, c.fields...)

@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"hash"
 	"io"
 	"math"
@@ -16,7 +15,6 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -246,65 +244,4 @@ func invalid(field, format string, args ...any) error {
 	e := forebay.Errorf(forebay.CodeInvalid, "", format, args...)
 	e.Field = field
 	return e
-}
-
-// stepsOf makes steps of the options of an upload: width, height, quality, format,
-// watermark (a text), gravity, and thumbnails (200x200,64x64); or steps, as JSON.
-func stepsOf(fields url.Values) ([]image.Step, error) {
-	if text := fields.Get("steps"); text != "" {
-		var steps []image.Step
-		if err := json.Unmarshal([]byte(text), &steps); err != nil {
-			return nil, invalid("steps", "they are not a list of steps: %v", err)
-		}
-		return steps, nil
-	}
-	resize, compress := image.DefaultSteps()[0], image.DefaultSteps()[1]
-	for name, to := range map[string]*int{"width": &resize.Width, "height": &resize.Height, "quality": &compress.Quality} {
-		text := fields.Get(name)
-		if text == "" {
-			continue
-		}
-		n, ok := number(text)
-		if !ok {
-			return nil, invalid(name, "%q is no number above zero", text)
-		}
-		*to = n
-	}
-	if fields.Get("width") != "" && fields.Get("height") == "" {
-		resize.Height = 0
-	}
-	if fields.Get("height") != "" && fields.Get("width") == "" {
-		resize.Width = 0
-	}
-	steps := []image.Step{resize, compress}
-	if text := fields.Get("watermark"); text != "" {
-		steps = append(steps, image.Step{Op: "watermark", Text: text, Gravity: fields.Get("gravity")})
-	}
-	if format := fields.Get("format"); format != "" {
-		steps = append(steps, image.Step{Op: "convert", Format: format, Quality: qualityOf(fields, compress)})
-	}
-	return thumbnails(steps, fields.Get("thumbnails"))
-}
-
-// qualityOf is the one that was asked for: a format has a default of its own.
-func qualityOf(fields url.Values, compress image.Step) int {
-	if fields.Get("quality") == "" {
-		return 0
-	}
-	return compress.Quality
-}
-
-func thumbnails(steps []image.Step, text string) ([]image.Step, error) {
-	if text == "" {
-		return steps, nil
-	}
-	s := image.Step{Op: "thumbnail"}
-	for size := range strings.SplitSeq(text, ",") {
-		var z image.Size
-		if n, err := fmt.Sscanf(size, "%dx%d", &z.Width, &z.Height); n != 2 || err != nil {
-			return nil, invalid("thumbnails", "%q is no size; 200x200,64x64 would be two", size)
-		}
-		s.Sizes = append(s.Sizes, z)
-	}
-	return append(steps, s), nil
 }

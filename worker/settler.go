@@ -39,6 +39,7 @@ type settler struct {
 	pause    time.Time // no call before; the one before failed as a whole
 	health   health    // of whole calls
 	unstored int       // verdicts that nobody will store any more
+	told     time.Time // when a refusal was last told of
 }
 
 func newSettler(w *Worker, k *keeper, t *talker) *settler {
@@ -239,12 +240,28 @@ func (s *settler) ended(e ending, err error) bool {
 	case code == forebay.CodeInvalid || code == forebay.CodeTooLarge || !time.Now().Before(e.it.deadline):
 		s.forget(e, err)
 	default:
+		s.refused(e, err)
 		e.tries++
 		e.after = time.Now().Add(backoff(e.tries))
 		s.queueUp([]ending{e})
 		return false
 	}
 	return true
+}
+
+// refusalGap is how long nothing more is said of refusals.
+const refusalGap = time.Minute
+
+// refused tells of a verdict that is not taken while others are: without a word its
+// message would go round for as long as that lasts, and nobody would know why.
+func (s *settler) refused(e ending, err error) {
+	now := time.Now()
+	if !s.told.IsZero() && now.Sub(s.told) < refusalGap {
+		return
+	}
+	s.told = now
+	s.health.log.Warn("a verdict is refused; it is tried again until its lease ends, then its message comes again",
+		"id", e.it.d.ID, "verdict", e.s.Verdict.String(), "error", err)
 }
 
 // giveUp is for verdicts that nobody will store any more.

@@ -14,6 +14,7 @@ func nextCases() []testCase {
 		{name: "next/not when the receipt is refused", invariants: []int{3, 9}, needs: Following, run: nextRefused},
 		{name: "next/not when one is invalid, nor the verdict", invariants: []int{8, 9}, needs: Following, run: nextInvalid},
 		{name: "next/a duplicate is harmless", invariants: []int{2, 9}, needs: Following, run: nextDuplicate},
+		{name: "next/with the id of what it follows, which is remembered no longer", invariants: []int{2, 9}, needs: Following, run: nextSame},
 		{name: "next/wakes a receiver", invariants: []int{9, 11}, needs: Following, run: nextWakes},
 	}
 }
@@ -44,6 +45,15 @@ func nextVerdicts(v *env) {
 		v.codes(v.settle(s), "")
 		v.want(v.takeAll("r"), "after "+id)
 	}
+}
+
+// nextSame sends a message to another queue, in one step with its end in its own.
+func nextSame(v *env) {
+	v.send(msg("a", withWindow(v.unit)))
+	v.pass(2 * v.unit)
+	v.codes(v.settle(follow(v.one("a"), msg("a", inQueue("r")))), "")
+	v.want(v.takeAll("r"), "a")
+	v.counts(testQueue, 0, 0, 0, 0)
 }
 
 func nextRefused(v *env) {

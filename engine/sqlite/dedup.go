@@ -226,16 +226,17 @@ func (l *loop) entryIn(seq int64, d digest, isKey bool) (hit found, ok bool, err
 }
 
 // alive tells whether a found entry still makes a duplicate of its id: its window
-// is not over, or its message is still there, be it as a dead letter.
-func (l *loop) alive(hit found, id string, now int64) (bool, error) {
-	if now-hit.sentAt < l.window(hit.window) {
+// is not over, or its message is there and this transaction does not end it, be it as
+// a dead letter.
+func (t *tx) alive(hit found, id string) (bool, error) {
+	if t.now-hit.sentAt < t.l.window(hit.window) {
 		return true, nil
 	}
-	stored, err := l.isStored(hit.key, hit.idx)
+	stored, err := t.isStored(hit.key, hit.idx)
 	if stored || err != nil {
 		return stored, err
 	}
-	n, err := l.db.int("SELECT 1 FROM dead WHERE id = ? LIMIT 1", id)
+	n, err := t.l.db.int("SELECT 1 FROM dead WHERE id = ? LIMIT 1", id)
 	return n > 0, err
 }
 
@@ -271,7 +272,7 @@ func (t *tx) first(d digest, isKey bool, name string) (*entry, error) {
 	if !isKey {
 		hit.name = name
 	}
-	alive, err := t.l.alive(hit, hit.name, t.now)
+	alive, err := t.alive(hit, hit.name)
 	if !alive || err != nil {
 		return nil, err
 	}

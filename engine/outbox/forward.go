@@ -199,8 +199,10 @@ func (e *Engine) pass(ctx context.Context, q *queue, ds []forebay.Delivery) erro
 			err = one
 			ss[i].Verdict = forebay.Release
 		default: // it will never take this one
-			size += sizeOf(&d.Message)
-			ss[i].Verdict, ss[i].Cause = forebay.Dead, forebay.Cause{Code: "outbox", Message: one.Error(), At: time.Now()}
+			e.refuse(&ss[i], &d, one)
+			if leaves(&ss[i]) {
+				size += sizeOf(&d.Message)
+			}
 		}
 	}
 	done := e.end(ctx, ss)
@@ -244,13 +246,16 @@ func (e *Engine) end(ctx context.Context, ss []forebay.Settlement) (left int) {
 }
 
 func gone(ss []forebay.Settlement, errs []error) (left int) {
-	for i, s := range ss {
-		if errs[i] == nil && s.Verdict != forebay.Release {
+	for i := range ss {
+		if errs[i] == nil && leaves(&ss[i]) {
 			left++
 		}
 	}
 	return left
 }
+
+// leaves tells whether nothing waits here of a message that is settled so.
+func leaves(s *forebay.Settlement) bool { return s.Verdict != forebay.Release && len(s.Next) == 0 }
 
 // pause waits; false: ctx ended.
 func pause(ctx context.Context, d time.Duration) bool {

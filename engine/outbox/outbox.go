@@ -12,7 +12,7 @@
 //     is open: messages are taken locally, in the time of a local commit, and Run tries
 //     the remote one again, later and later.
 //   - What the remote engine refuses for good while it is forwarded becomes a local
-//     dead letter. So does a message with the verdict Dead that the remote engine has no
+//     dead letter of the queue that it was meant for. So does a message with the verdict Dead that the remote engine has no
 //     place for. Their replay goes to the remote engine.
 //
 // # What it refuses

@@ -185,24 +185,6 @@ func deadLetters(t *testing.T, cfg outbox.Config, local string) {
 	})
 }
 
-// What the remote engine refuses for good ends here, and holds up nothing.
-func TestRefusedForGood(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newStand(t, enginetest.NewModel(), outbox.Config{})
-		s.far.set("refuses")
-		bad := msg("bad")
-		s.sent(msg("a"), bad, msg("b"))
-		s.far.Engine = picky{s.far.Engine}
-		s.far.set("")
-		time.Sleep(time.Minute)
-		s.arrive("a", "b")
-		dead, err := s.box.Dead(t.Context(), engine.DeadQuery{})
-		if err != nil || len(dead) != 1 || dead[0].Message.ID != "bad" || dead[0].Cause.Code != "outbox" {
-			t.Fatalf("dead letters are %+v, %v", dead, err)
-		}
-	})
-}
-
 type picky struct{ engine.Engine }
 
 func (p picky) Send(ctx context.Context, msgs []forebay.Message) ([]forebay.SendResult, error) {

@@ -159,9 +159,14 @@ func (e *Engine) forget(q *queue, n, bytes int64) {
 	e.bytes, e.full = max(0, e.bytes-bytes), e.full && bytes == 0
 }
 
+// keptWindow is for how long the local engine remembers a message that has left it: what
+// the remote engine refuses is sent to another queue here (refuse).
+const keptWindow = time.Millisecond
+
 // forLocal is a message as the local engine keeps it.
 func (e *Engine) forLocal(m *forebay.Message, dead bool) forebay.Message {
 	out := *m
+	out.DedupWindow = keptWindow
 	var cut bool
 	if out.Queue, cut = e.localName(m.Queue, dead); cut {
 		out.Headers = maps.Clone(m.Headers)

@@ -56,7 +56,6 @@ func (e *Engine) bury(ctx context.Context, s forebay.Settlement) error {
 	}
 	m := e.forLocal(&d.Message, true)
 	m.Group, m.NotBefore, m.DedupKey, m.Fingerprint = "", time.Time{}, "", 0
-	m.DedupWindow = time.Millisecond // it may die again after a replay
 	select {
 	case e.burying <- struct{}{}: // until the verdict nobody may forward it
 	case <-ctx.Done():

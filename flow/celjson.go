@@ -20,6 +20,9 @@ import (
 // encode writes a value of CEL as JSON: maps with their keys in order, times as RFC
 // 3339, durations as 1.5s, bytes as base64.
 func encode(b *bytes.Buffer, v ref.Val) error {
+	if b.Len() > maxExprBytes { // a short expression may name one long value again and again
+		return fmt.Errorf("it gives more than %d bytes", maxExprBytes)
+	}
 	switch v := v.(type) {
 	case types.Null:
 		b.WriteString("null")

@@ -134,7 +134,8 @@ func (t *turn) retry(from *vertex, payload json.RawMessage) error {
 	again := map[int]bool{}
 	for _, v := range t.p.steps {
 		s := r.Steps[v.ID]
-		bad := from == nil && (s.State == StepFailed && s.Went == "" || s.State == StepCancelled || s.State == StepDead)
+		// Also from a step on: what has failed elsewhere would stay so in a run that completes.
+		bad := s.State == StepFailed && s.Went == "" || s.State == StepCancelled || from == nil && s.State == StepDead
 		if bad || v == from || s.Undo != "" {
 			for _, n := range v.after {
 				again[n] = true

@@ -57,8 +57,15 @@ func (l *language) base() (*cel.Env, error) {
 		cel.Variable("input", l.input), cel.Variable("run", l.run),
 		ext.Strings(), ext.Lists(), ext.Math(), ext.Encoders(), ext.Sets(),
 	)
-	l.env = env
-	return env, err
+	if err != nil {
+		return nil, err
+	}
+	options, err := bounded(env)
+	if err != nil {
+		return nil, err
+	}
+	l.env, err = env.Extend(options...)
+	return l.env, err
 }
 
 // scope is what an expression may use.

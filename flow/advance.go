@@ -66,7 +66,7 @@ func (t *turn) book(e Event) {
 		if e.Type == EventTimedOut {
 			on = v.OnTimeout
 		}
-		if e.Error != nil && e.Error.Code == FailUnsent {
+		if e.Type == EventCancelled || v.Kind == KindWait || e.Error != nil && e.Error.Code == FailUnsent {
 			on = noDeadLetter(on)
 		}
 		t.failed(v, s, on, e.Error)
@@ -255,7 +255,8 @@ func (t *turn) start(v *vertex, s *StepRun) {
 	}
 }
 
-// noDeadLetter is for what never became a job, of which there is no dead letter.
+// noDeadLetter is for what leaves no dead letter, for which a run could wait for ever: what
+// never became a job, a job that somebody cancelled or that expired, a refused approval.
 func noDeadLetter(on OnFailure) OnFailure {
 	if on.Mode == DeadLetter {
 		on.Mode = Fail

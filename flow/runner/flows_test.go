@@ -320,6 +320,28 @@ func TestJobsThatEndOtherwise(t *testing.T) {
 	})
 }
 
+// A run waits for no dead letter that is not there: of a job that somebody has cancelled,
+// and of an approval that was refused.
+func TestNoWaitForADeadLetterThatIsNotThere(t *testing.T) {
+	bubble(t, func(s *stand) {
+		s.open()
+		s.put("flow: f\nsteps:\n  a: {use: a, queue: nobody, on_failure: dead_letter}\n")
+		s.put("flow: g\nsteps:\n  a: {wait: {approval: {role: ops}, timeout: 1h}, on_failure: dead_letter}\n")
+		s.start("f", "x", `{}`)
+		s.start("g", "y", `{}`)
+		s.wait(time.Second)
+		if _, err := s.broker.Cancel(s.t.Context(), []string{"x/a"}, "by hand"); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := s.runner.Approve(s.t.Context(), "y", "a", runner.Approval{By: "me"}); err != nil {
+			s.t.Fatal(err)
+		}
+		s.wait(time.Second)
+		s.want("x", "failed a:failed")
+		s.want("y", "failed a:failed")
+	})
+}
+
 func TestRunTimeout(t *testing.T) {
 	bubble(t, func(s *stand) {
 		s.handleOK("a")

@@ -238,7 +238,7 @@ func (t *turn) taken(e edge, to *vertex) decided {
 
 // start begins a step to which the way is open.
 func (t *turn) start(v *vertex, s *StepRun) {
-	vars, err := t.vars(t.p.ids(v.ancestors))
+	vars, err := t.seen(v)
 	if err == nil && v.when != nil {
 		var wanted bool
 		if wanted, err = v.when.bool(vars); err == nil && !wanted {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -39,11 +40,36 @@ func (in *Input) value(l *language) (any, error) {
 	return in.val, in.err
 }
 
-// vars gives expressions what they may see; ids: the steps.
-func (t *turn) vars(ids []string) (map[string]any, error) {
+// seen gives the expressions of a step that begins what they may see; nil where the step
+// has none. What cannot be read fails it all the same.
+func (t *turn) seen(v *vertex) (map[string]any, error) {
+	ids := t.p.ids(v.ancestors)
+	if v.plain() && !slices.ContainsFunc(ids, func(id string) bool { return len(t.r.Steps[id].Output) > 0 }) {
+		_, err := t.read()
+		return nil, err
+	}
+	return t.vars(ids)
+}
+
+// plain tells whether the step is a job that no expression has a say in.
+func (v *vertex) plain() bool {
+	return v.Kind == KindJob && v.ForEach == nil && v.when == nil && v.with == nil && v.group == nil && v.limit == nil
+}
+
+// read gives the input.
+func (t *turn) read() (any, error) {
 	input, err := t.input.value(t.p.language)
 	if err != nil {
 		return nil, fmt.Errorf("the input is %w", err)
+	}
+	return input, nil
+}
+
+// vars gives expressions what they may see; ids: the steps.
+func (t *turn) vars(ids []string) (map[string]any, error) {
+	input, err := t.read()
+	if err != nil {
+		return nil, err
 	}
 	steps := make(map[string]any, len(ids))
 	for _, id := range ids {

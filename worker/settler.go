@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,6 +37,7 @@ type settler struct {
 	closed bool
 
 	// Owned by run.
+	spare    []ending  // room for the next ones
 	pause    time.Time // no call before; the one before failed as a whole
 	health   health    // of whole calls
 	unstored int       // verdicts that nobody will store any more
@@ -120,6 +122,8 @@ func (s *settler) run(ctx context.Context) int {
 		group, wait, more := s.take()
 		if len(group) > 0 {
 			s.flush(ctx, group)
+			clear(group)
+			s.spare = group[:0]
 			continue
 		}
 		if !more {
@@ -155,6 +159,10 @@ func (s *settler) take() (group []ending, wait time.Duration, more bool) {
 		return nil, s.pause.Sub(now), true
 	}
 	wait = forever
+	if !slices.ContainsFunc(s.queue, func(e ending) bool { return e.after.After(now) }) {
+		group, s.queue, s.spare = s.queue, s.spare, nil
+		return group, wait, true
+	}
 	var later []ending
 	for _, e := range s.queue {
 		if e.after.After(now) {

@@ -100,10 +100,12 @@ func eachEntry(ids []byte, f func(i int, n *entry) bool) bool {
 type generation struct {
 	slots       []uint64
 	n           int
-	first, last int64 // seqs
-	swept       int64 // seqs below it have lost their rows
-	kept        bool  // some rows were left, since their messages are stored
-	expires     int64 // when the last entry has run out
+	filter      *dedupFilter // of a large one
+	bit         byte         // its own there
+	first, last int64        // seqs
+	swept       int64        // seqs below it have lost their rows
+	kept        bool         // some rows were left, since their messages are stored
+	expires     int64        // when the last entry has run out
 
 	moved []int64 // seqs of older blocks, of which something was still stored when their generation went
 	saved int     // entries that went on to the newest generation
@@ -112,6 +114,7 @@ type generation struct {
 const (
 	smallGeneration = 1 << 16
 	largeGeneration = 1 << 20
+	growGeneration  = 4 // times as large as the one before: few that are small are asked each
 )
 
 func (g *generation) full() bool { return g.n >= len(g.slots)*3/4 }
@@ -127,10 +130,16 @@ func (g *generation) add(d digest, seq int64) {
 	}
 	g.slots[i] = tag | uint64(seq)
 	g.n++
+	if g.filter != nil {
+		g.filter.add(&d, g.bit)
+	}
 }
 
 // find calls f with the seqs of the blocks that d may be in.
 func (g *generation) find(d digest, f func(seq int64)) {
+	if g.filter != nil && !g.filter.has(&d, g.bit) {
+		return
+	}
 	i, tag := slotOf(d, len(g.slots))
 	for ; g.slots[i] != 0; i = (i + 1) & (len(g.slots) - 1) {
 		if g.slots[i]&^seqMask == tag {
@@ -145,6 +154,9 @@ type dedup struct {
 	n     int
 	max   int
 	timer timer
+
+	ids     []digest // those of fetchSent
+	fetched uint64   // a use of what fetch has read
 }
 
 func (d *dedup) add(seq int64, hashes []digest, expires int64) { d.addTo(seq, seq, hashes, expires) }
@@ -170,9 +182,12 @@ func (d *dedup) newest(seq int64) *generation {
 		if !g.full() {
 			return g
 		}
-		size = min(2*len(g.slots), largeGeneration)
+		size = min(growGeneration*len(g.slots), largeGeneration)
 	}
 	g := &generation{slots: make([]uint64, size), first: seq, last: seq, swept: seq}
+	if size == largeGeneration {
+		d.filtered(g)
+	}
 	d.gens = append(d.gens, g)
 	return g
 }
@@ -344,6 +359,15 @@ func (d *dedup) trim(l *loop, now int64) {
 	}
 	if g.expires > now && g.n > g.saved {
 		l.log.Warn("dedup: the oldest ids are forgotten before their window is over", "ids", g.n-g.saved, "bound", d.max)
+	}
+	d.drop()
+}
+
+// drop lets go of the oldest generation.
+func (d *dedup) drop() {
+	g := d.gens[0]
+	if g.filter != nil {
+		g.filter.clear(g.bit)
 	}
 	d.n -= g.n
 	d.gens = d.gens[1:]

@@ -152,6 +152,7 @@ func (l *loop) loadDedup(*tx) error {
 			expires = max(expires, at+l.window(n.window))
 			return true
 		})
+		l.dedup.fetch(hashes)
 		l.dedup.add(s.ColumnInt64(0), hashes, expires)
 		l.topID = max(l.topID, s.ColumnInt64(3)/levels)
 		return nil

@@ -168,6 +168,9 @@ func (o *send) apply(t *tx) error {
 	if o.refused = t.l.space(t.now); o.refused != nil {
 		return nil
 	}
+	if len(o.msgs) > 1 {
+		t.l.dedup.fetchSent(o.msgs)
+	}
 	for i := range o.msgs {
 		m := &o.msgs[i]
 		n, err := t.send(m)

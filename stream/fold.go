@@ -76,6 +76,9 @@ func (f *fold) apply(e *forebay.HistoryEvent) {
 		if e.Cause != nil {
 			j.Cause = *e.Cause
 		}
+		if e.Type == forebay.HistoryDead { // by a failed attempt, or by a deadline that is none
+			j.Attempts = max(j.Attempts, j.Cause.Attempt)
+		}
 	}
 }
 

@@ -143,7 +143,7 @@ func (s *stand) settle(d forebay.Delivery, v forebay.Verdict) {
 	case forebay.Ack:
 		one.Result = []byte(`{"done":true}`)
 	case forebay.Dead, forebay.Retry:
-		one.Cause = forebay.Cause{Code: "test", Message: "it broke", At: time.Now()}
+		one.Cause = forebay.Cause{Code: "test", Message: "it broke", Attempt: d.Attempt, At: time.Now()}
 	}
 	s.noted(s.broker.Settle(context.Background(), []forebay.Settlement{one}))
 }
@@ -204,6 +204,7 @@ type event struct {
 		Progress struct{ Percent float64 }
 		Result   json.RawMessage
 		Text     string
+		Attempts int
 		Failures []forebay.Cause
 	}
 }

@@ -204,7 +204,7 @@ func (a *API) added(ctx context.Context, m *forebay.Message, r forebay.SendResul
 		if err == nil && !holds(ctx, j.Queue) {
 			return v, forebay.Errorf(forebay.CodeConflict, "", "the id %q is taken", r.ID)
 		} else if err == nil {
-			v.State = j.State
+			v.State, wait = j.State, j.Due.Sub(now)
 		} else if forebay.CodeOf(err) != forebay.CodeNotFound {
 			return v, err
 		}

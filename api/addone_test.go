@@ -5,6 +5,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/forebayhq/forebay/api"
 )
 
 // Jobs that come together are answered as those that come one after the other; one
@@ -94,5 +97,20 @@ func TestAMalformedTraceparentIsIgnored(t *testing.T) {
 	}
 	if r := s.do(t, "POST", "/api/jobs", `{"queue":"q","name":"n","trace":"odd"}`, nil); r.status != 400 || !strings.Contains(r.body, "trace") {
 		t.Errorf("in the body: %d %s", r.status, r.body)
+	}
+}
+
+// A duplicate is told of the job that is there: when that one may begin counts.
+func TestADuplicateIsEstimatedAsTheFirst(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	s.add(t, api.NewJob{Queue: "q", Name: "k"})
+	held := s.lease(t, 1)[0].Receipt
+	must[[]api.LeaseResult](t)(s.SettleLeases(t.Context(), api.SettleLeases{Items: []api.SettleLease{{Receipt: held, Verdict: "ack"}}}))
+	key := &api.Dedup{Key: "d", Mode: "until_finished"}
+	s.add(t, api.NewJob{Queue: "q", Name: "k", Dedup: key, Delay: api.Duration(time.Hour)})
+	again := s.add(t, api.NewJob{Queue: "q", Name: "k", Dedup: key})
+	if e := again.EstimatedSeconds; !again.Duplicate || e == nil || e.Low < 3000 {
+		t.Errorf("%+v, estimated %+v", again, e)
 	}
 }

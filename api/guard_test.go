@@ -223,6 +223,9 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/dead/discard", `{"all":true}`, 422, forebay.CodeInvalid, "body "},
 		{"POST", "/api/keys", `{"name":"` + strings.Repeat("x", 2<<20) + `"}`, 413, forebay.CodeTooLarge, ""},
 		{"PUT", "/api/queues/a%20b/limits", `{}`, 400, forebay.CodeInvalid, ""},
+		{"PUT", "/api/queues/q/limits", `{"rate":{"count":1e18}}`, 422, forebay.CodeInvalid, "body /rate/count"},
+		{"PUT", "/api/queues/q/limits", `{"rate":{"count":1,"perSeconds":1e300}}`, 400, forebay.CodeInvalid, ""},
+		{"PUT", "/api/queues/q/limits", `{"keyRate":{"count":1,"perSeconds":1e-10}}`, 400, forebay.CodeInvalid, ""},
 	}
 	for _, tt := range tests {
 		r := s.do(t, tt.method, tt.path, tt.body, nil)
@@ -230,7 +233,7 @@ func TestProblems(t *testing.T) {
 		for _, w := range r.problem.Errors {
 			pointers += w.In + " " + w.Pointer
 		}
-		if r.status != tt.status || r.problem.Status != tt.status || r.problem.Code != tt.code || r.problem.Detail == "" || pointers != tt.pointer {
+		if r.status != tt.status || r.problem.Status != tt.status || r.problem.Code != tt.code || r.problem.Detail == "" || pointers != tt.pointer || strings.Contains(r.body, "Go struct") {
 			t.Errorf("%s %s %.40s: %d, pointers %q: %s", tt.method, tt.path, tt.body, r.status, pointers, r.body)
 		}
 	}

@@ -53,6 +53,7 @@ type Lease struct {
 	Timeout    string            `json:"timeout,omitempty" doc:"Of this attempt; the worker holds it."`
 	Trace      string            `json:"trace,omitempty"`
 	Tenant     string            `json:"tenant,omitempty"`
+	Group      string            `json:"group,omitempty" doc:"Several of one group come in order: work on them one after the other, and when one is to be tried again, release those after it."`
 	Failures   []forebay.Cause   `json:"failures,omitempty" doc:"Of earlier attempts, oldest first."`
 }
 
@@ -176,7 +177,7 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 func (a *API) leaseOf(d *forebay.Delivery) Lease {
 	v := Lease{
 		Receipt: a.cfg.Receipts.Of(d), JobID: d.ID, Queue: d.Queue, Name: d.Kind, Headers: d.Headers, Attempt: d.Attempt,
-		Deliveries: d.Deliveries, SentAt: d.SentAt, LeaseUntil: d.LeaseUntil, Failures: d.Failures,
+		Deliveries: d.Deliveries, SentAt: d.SentAt, LeaseUntil: d.LeaseUntil, Group: d.Group, Failures: d.Failures,
 	}
 	if json.Valid(d.Payload) {
 		v.Data = d.Payload

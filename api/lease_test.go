@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -198,5 +199,21 @@ func TestBodiesOfFormsAreJSON(t *testing.T) {
 		if r.status >= 300 || strings.Contains(r.body, "error") {
 			t.Errorf("%s: %+v", c[1], r)
 		}
+	}
+}
+
+// Whoever takes several at once has to know which of them are one group, to keep its order.
+func TestALeaseNamesItsGroup(t *testing.T) {
+	t.Parallel()
+	s := start(t, nil)
+	for _, group := range []string{"g", "g", ""} {
+		s.add(t, api.NewJob{Queue: "q", Name: "k", Group: group})
+	}
+	var groups []string
+	for _, l := range s.lease(t, 3) {
+		groups = append(groups, l.Group)
+	}
+	if slices.Sort(groups); !slices.Equal(groups, []string{"", "g", "g"}) {
+		t.Errorf("groups %q", groups)
 	}
 }

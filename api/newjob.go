@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"strings"
 	"time"
 
@@ -96,9 +97,28 @@ func decodeError(body []byte, err error) error {
 	case errors.Is(err, jsonv2.ErrUnknownName):
 		return wrong(field, "there is no field %q; see /openapi.json", field)
 	case semantic.GoType != nil:
-		return wrong(field, "%s cannot be %s here; see /openapi.json", cmp.Or(field, "the body"), kindName(semantic.JSONKind))
+		return wrong(field, "%s cannot be %s here; %s", cmp.Or(field, "the body"), kindName(semantic.JSONKind), insteadOf(semantic))
 	}
 	return wrong(field, "%s is not what is allowed here; see /openapi.json", field)
+}
+
+// insteadOf says what may stand where something else does.
+func insteadOf(e *jsonv2.SemanticError) string {
+	t := e.GoType
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case t == typeOf[Duration]():
+		return `it is a text with a unit, such as "250ms", "90s" or "1h30m"`
+	case t == typeOf[Moment]():
+		return `it is a text: a time such as "2026-01-31T08:00:00Z", or a duration from now such as "90s"`
+	case t == typeOf[time.Time]():
+		return `it is a text such as "2026-01-31T08:00:00Z"`
+	case t.Kind() == reflect.Int && e.JSONKind == '0':
+		return "it is a whole number, in digits only and not that large"
+	}
+	return "see /openapi.json"
 }
 
 // kindName is what a kind of JSON is called.

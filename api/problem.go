@@ -123,9 +123,28 @@ func asProblem(_ huma.Context, _ string, v any) (any, error) {
 	p := newProblem(e.Status, code, e.Detail)
 	for _, d := range e.Errors {
 		in, pointer := pointerOf(d.Location)
-		p.Errors = append(p.Errors, Wrong{In: in, Pointer: pointer, Message: d.Message})
+		bad := Wrong{In: in, Pointer: pointer, Message: d.Message}
+		if path, ok := unfit(d.Message); ok {
+			bad.Pointer, bad.Message = pointer+path, "it cannot be taken here; a whole number is in digits only, and not that large"
+		}
+		p.Errors = append(p.Errors, bad)
 	}
 	return p, nil
+}
+
+// unfit gives the place of a number that passed the schema and did not fit its field, as
+// the decoder of huma tells it: nobody outside knows the types that it names.
+func unfit(text string) (path string, ok bool) {
+	if !strings.HasPrefix(text, "json: cannot unmarshal number ") {
+		return "", false
+	}
+	_, field, ok := strings.Cut(text, " into Go struct field ")
+	if !ok {
+		return "", true
+	}
+	field, _, _ = strings.Cut(field, " ")
+	_, field, _ = strings.Cut(field, ".") // the name of the type
+	return "/" + strings.ReplaceAll(field, ".", "/"), true
 }
 
 // pointerOf turns "body.items[3].tags" into "body" and "/items/3/tags".

@@ -95,6 +95,9 @@ func (a *API) queueRoutes(h huma.API) {
 			Name string `path:"name" maxLength:"80"`
 			Body Limits
 		}) (*answer[Limits], error) {
+			if err := in.Body.check(); err != nil {
+				return nil, problemOf(err)
+			}
 			return reply(a.changeLimits(ctx, in.Name, func(l *engine.QueueLimits) { *l = in.Body.engine() }))
 		})
 	a.peekRoute(h)
@@ -196,6 +199,21 @@ func (a *API) purge(ctx context.Context, queue, confirm string) (Purged, error) 
 func limitsOf(l engine.QueueLimits) Limits {
 	rate := func(r engine.Rate) Rate { return Rate{r.Count, r.Per.Seconds(), r.Burst} }
 	return Limits{Paused: l.Paused, Active: l.Active, Rate: rate(l.Rate), KeyActive: l.KeyActive, KeyRate: rate(l.KeyRate)}
+}
+
+// Bounds of a rate's time: below, it would be none at all; above, more than a Duration holds.
+const (
+	minPerSeconds = 0.001
+	maxPerSeconds = 365 * 24 * 3600
+)
+
+func (l Limits) check() error {
+	for name, r := range map[string]Rate{"rate": l.Rate, "keyRate": l.KeyRate} {
+		if r.PerSeconds != 0 && (r.PerSeconds < minPerSeconds || r.PerSeconds > maxPerSeconds) {
+			return wrong(name+".perSeconds", "perSeconds is %g; %g to %d are allowed, and 0 for 1", r.PerSeconds, minPerSeconds, maxPerSeconds)
+		}
+	}
+	return nil
 }
 
 func (l Limits) engine() engine.QueueLimits {

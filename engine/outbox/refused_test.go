@@ -104,3 +104,29 @@ func TestRefusedOfAnOlderVersion(t *testing.T) {
 		}
 	})
 }
+
+// What waited here, went to the remote engine and came back to die becomes a dead letter too, and does not go round for
+// as long as the local engine remembers that it was here.
+func TestDiesWhereItHasWaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStand(t, enginetest.NewModel(), outbox.Config{})
+		s.far.set("refuses")
+		s.sent(msg("a"), msg("b"))
+		s.far.set("")
+		time.Sleep(time.Minute) // forwarded
+		ds, err := s.box.Receive(t.Context(), engine.Receive{Queue: "q", Max: 1})
+		if err != nil || len(ds) != 1 || ds[0].ID != "a" {
+			t.Fatalf("received %v, %v", ds, err)
+		}
+		errs, err := s.box.Settle(t.Context(), []forebay.Settlement{{Receipt: ds[0].Receipt, Verdict: forebay.Dead, Cause: forebay.Cause{Code: "sink"}}})
+		if err != nil || errs[0] != nil {
+			t.Fatal(errs, err)
+		}
+		dead, err := s.box.Dead(t.Context(), engine.DeadQuery{Queue: "q"})
+		if err != nil || len(dead) != 1 || dead[0].Message.ID != "a" || dead[0].Cause.Code != "sink" {
+			t.Fatalf("dead letters are %+v, %v", dead, err)
+		}
+		time.Sleep(time.Hour)
+		s.arrive("b")
+	})
+}

@@ -56,7 +56,7 @@ var imports = []importRule{
 	{"flow", []string{".", "internal/schema"}, "decisions without I/O: it knows no engine and no job"},
 	{"flow/*", []string{".", "engine", "broker", "worker", "flow", "internal/schema"}, "it makes jobs of decisions, and their ends events"},
 	{"task", []string{".", "worker", "internal/schema"}, "handlers by kind"},
-	{"task/*", []string{".", "engine", "broker", "worker", "task", "storage"}, "a handler knows its job and where results go; handlers never import each other"},
+	{"task/*", []string{".", "engine", "broker", "worker", "task", "storage", "internal/jpeg"}, "a handler knows its job and where results go; handlers never import each other"},
 	{"stream", []string{".", "engine", "broker"}, "it shows what the broker's watcher tells"},
 	{"inbox", []string{".", "engine", "broker", "stream"}, "documents of the broker, and their routes"},
 	{"images", []string{".", "engine", "broker", "storage", "stream", "task/image"}, "the routes of one service: it sends jobs and shows them"},

@@ -2,11 +2,12 @@ package image
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	stdimage "image"
 	"image/color"
 	"image/gif"
-	"image/jpeg"
+	stdjpeg "image/jpeg"
 	"image/png"
 	"io"
 	"os"
@@ -19,6 +20,8 @@ import (
 	"github.com/kovidgoyal/imaging/prism/meta/webpmeta"
 	"github.com/rwcarlsen/goexif/exif"
 	"golang.org/x/image/webp"
+
+	"github.com/forebayhq/forebay/internal/jpeg"
 )
 
 // load decodes a picture to upright sRGB pixels of 8 bits that fit in a box. It
@@ -28,41 +31,61 @@ func load(path string, s source, box Size) (*stdimage.NRGBA, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := decode(s.Format, data)
-	if err != nil {
-		return nil, err
-	}
-	if b := m.Bounds(); int64(b.Dx())*int64(b.Dy()) > int64(s.Width)*int64(s.Height) {
-		return nil, fmt.Errorf("it has %d × %d pixels, and its header said %d × %d", b.Dx(), b.Dy(), s.Width, s.Height)
-	}
 	md := metadata(s.Format, data)
-	data = nil
 	turn := orientation(md)
 	if turn > 4 { // it lies on its side: the box is for the upright one
 		box = Size{box.Height, box.Width}
 	}
-	to := box.inside(Size{m.Bounds().Dx(), m.Bounds().Dy()})
-	m = eightBits(shrink(m, to))
-	if m, err = inSRGB(m, md); err != nil {
+	small, err := reduced(data, s, box)
+	var m stdimage.Image = small
+	if errors.Is(err, jpeg.ErrOther) {
+		m, err = whole(data, s, box, md)
+	} else if err == nil {
+		m, err = inSRGB(m, md)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if to.Width != m.Bounds().Dx() || to.Height != m.Bounds().Dy() {
-		m = imaging.ResizeWithOpacity(m, to.Width, to.Height, imaging.Lanczos, imaging.IsOpaqueType(m))
-	}
 	return asNRGBA(upright(m, turn)), nil
+}
+
+// whole decodes all of a picture before it is made smaller.
+func whole(data []byte, s source, box Size, md *meta.Data) (stdimage.Image, error) {
+	m, err := decode(s.Format, data)
+	if err != nil {
+		return nil, err
+	}
+	size := Size{m.Bounds().Dx(), m.Bounds().Dy()}
+	if int64(size.Width)*int64(size.Height) > int64(s.Width)*int64(s.Height) {
+		return nil, fmt.Errorf("it has %d × %d pixels, and its header said %d × %d", size.Width, size.Height, s.Width, s.Height)
+	}
+	to := box.inside(size)
+	m = eightBits(shrink(m, to))
+	switch m.(type) {
+	case *stdimage.Gray, *stdimage.CMYK: // profiles of these know no other values
+		if m, err = inSRGB(m, md); err != nil {
+			return nil, err
+		}
+		md = nil
+	}
+	if m, err = resized(m, to, imaging.IsOpaque(m)); err != nil {
+		return nil, err
+	}
+	return inSRGB(m, md) // of fewer pixels
 }
 
 func decode(format string, data []byte) (stdimage.Image, error) {
 	r := bytes.NewReader(data)
 	switch format {
 	case formatJPEG:
-		return jpeg.Decode(r)
+		return stdjpeg.Decode(r)
 	case formatPNG:
 		return png.Decode(r)
 	case formatGIF:
 		return gif.Decode(r) // the first frame
 	case formatWebP:
-		return webp.Decode(r)
+		m, err := webp.Decode(r)
+		return fullRange(m), err
 	case formatAVIF:
 		return avif.Decode(r)
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gen2brain/avif"
 	"github.com/gen2brain/webp"
-	"github.com/kovidgoyal/imaging"
 )
 
 // How hard the encoders try. Of WebP the next better methods give files that are 1 to 6 %
@@ -29,8 +28,9 @@ func save(path string, base *stdimage.NRGBA, o output) (Size, error) {
 	m := base
 	if o.Box != (Size{}) {
 		from := Size{m.Rect.Dx(), m.Rect.Dy()}
-		if to := o.Box.inside(from); to != from {
-			m = asNRGBA(imaging.ResizeWithOpacity(m, to.Width, to.Height, imaging.Lanczos, m.Opaque()))
+		var err error
+		if m, err = resized(m, o.Box.inside(from), m.Opaque()); err != nil {
+			return Size{}, err
 		}
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -55,7 +55,11 @@ func encode(w io.Writer, m *stdimage.NRGBA, o output) error {
 			return fmt.Errorf("a WebP has at most %d pixels on a side; this picture is %d × %d", webpSide, m.Rect.Dx(), m.Rect.Dy())
 		}
 		// 100 would mean lossless.
-		return webp.Encode(w, m, webp.Options{Quality: min(o.Quality, 99), Method: webpMethod})
+		options := webp.Options{Quality: min(o.Quality, 99), Method: webpMethod}
+		if m.Opaque() {
+			return webp.Encode(w, video(m), options)
+		}
+		return webp.Encode(w, m, options)
 	case formatAVIF:
 		return avif.Encode(w, m, avif.Options{Quality: o.Quality, QualityAlpha: o.Quality, Speed: avifSpeed, ChromaSubsampling: stdimage.YCbCrSubsampleRatio420})
 	}

@@ -7,15 +7,21 @@ import (
 	"sync"
 )
 
-// shrink averages blocks of 2, 4 or 8 pixels on a side, as long as what is left is
-// at least half as large again as what is wanted: the slow and good filter then has
-// less to do, and nothing that one sees is lost. Planes of a JPEG are averaged as
-// they are, each at its own size.
-func shrink(m stdimage.Image, to Size) stdimage.Image {
+// divisor is 2, 4 or 8 where a picture may be made so many times smaller in a cheap
+// way first, else 1: what is left is at least half as large again as what is wanted.
+// The slow and good filter then has less to do, and nothing that one sees is lost.
+func divisor(from, to Size) int {
 	by := 1
-	for by < 8 && m.Bounds().Dx()*2 >= to.Width*by*2*3 && m.Bounds().Dy()*2 >= to.Height*by*2*3 {
+	for by < 8 && from.Width*2 >= to.Width*by*2*3 && from.Height*2 >= to.Height*by*2*3 {
 		by *= 2
 	}
+	return by
+}
+
+// shrink averages blocks of pixels. Planes of a JPEG are averaged as they are, each at
+// its own size.
+func shrink(m stdimage.Image, to Size) stdimage.Image {
+	by := divisor(Size{m.Bounds().Dx(), m.Bounds().Dy()}, to)
 	if by == 1 {
 		return m
 	}

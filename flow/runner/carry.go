@@ -134,6 +134,9 @@ func (r *Runner) prepare(ctx context.Context, s *state, v *version, d *flow.Send
 			return err
 		}
 		d.Version = number
+		if err := r.itself(ctx, s, d.Use); err != nil {
+			return err
+		}
 		return sub.checkInput(d.Payload)
 	case flow.KindWait:
 		step, _ := v.plan.Step(d.Step)
@@ -147,6 +150,30 @@ func (r *Runner) prepare(ctx context.Context, s *state, v *version, d *flow.Send
 		return err
 	}
 	return nil
+}
+
+// itself refuses a sub-flow of which the run is one already, at whatever depth: it would run itself
+// without an end, with a for_each many times at each depth. A plan sees that of its own name only.
+func (r *Runner) itself(ctx context.Context, s *state, name string) error {
+	way := s.Flow
+	for id := s.ID; ; {
+		above, _, _, _, _, ok := flow.ParseJobID(id)
+		if !ok {
+			return nil
+		}
+		up, _, _, err := r.load(ctx, above)
+		if missing(err) { // the id was somebody's own
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		way = up.Flow + " runs " + way
+		if up.Flow == name {
+			return forebay.Errorf(forebay.CodeInvalid, "runner: sub-flow", "the flow %s would run itself without an end: %s runs %s", name, way, name)
+		}
+		id = above
+	}
 }
 
 // unwait forgets who waits for an event that has come. What is left expires.

@@ -91,3 +91,42 @@ func delayed(t *testing.T, e *sqlite.Engine, want int64, when string) {
 		t.Errorf("%s: %+v, %v, want %d delayed", when, stats, err, want)
 	}
 }
+
+// A group whose first message is due, and that nobody has asked for yet, is handed out again after the clock went back
+// and has come to that time once more. It stood still for ever.
+func TestGroupThatIsDueWhileTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	var at atomic.Int64
+	at.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
+	now := func() time.Time { return time.Unix(0, at.Load()) }
+	e := open(t, sqlite.Config{Path: filepath.Join(t.TempDir(), "forebay.db"), Now: now})
+	send(t, e, forebay.Message{ID: "first", Queue: "q", Group: "g"}, forebay.Message{ID: "second", Queue: "q", Group: "g"})
+	ask := func() []forebay.Delivery {
+		t.Helper()
+		ds, err := e.Receive(t.Context(), engine.Receive{Queue: "q", Max: 1, Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ds
+	}
+	ds := ask()
+	if len(ds) != 1 {
+		t.Fatalf("received %v", ds)
+	}
+	errs, err := e.Settle(t.Context(), []forebay.Settlement{{Receipt: ds[0].Receipt, Queue: "q", Verdict: forebay.Retry, After: time.Second}})
+	if err != nil || errs[0] != nil {
+		t.Fatal(errs, err)
+	}
+	at.Add(int64(2 * time.Second))
+	send(t, e, forebay.Message{ID: "other", Queue: "other"}) // the engine sees that the group is due
+	const by = -40 * time.Second
+	e.Stepped(by)
+	at.Add(int64(by))
+	if ds := ask(); len(ds) != 0 {
+		t.Errorf("before it is due again: %v", ds)
+	}
+	at.Add(int64(-by))
+	if ds := ask(); len(ds) != 1 || ds[0].ID != "first" {
+		t.Errorf("received %v, want the first of the group", ds)
+	}
+}

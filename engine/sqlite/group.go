@@ -23,6 +23,7 @@ type group struct {
 	by      int64  // the lease whose claim took messages last
 	before  spot   // that claim may take what is before it; none: all
 	queued  bool
+	timer   timer // when its first message is due
 	waits   int64 // since when its first message does, as the queue's ages have it; 0: none is due
 }
 
@@ -99,10 +100,14 @@ func (g *group) put(l *loop, q *queue, r *ref, now int64) {
 	at, _ := slices.BinarySearchFunc(g.pending, r, func(a, b *ref) int { return a.spot().compare(b.spot()) })
 	g.pending = slices.Insert(g.pending, at, r)
 	q.tenantOf(r.key).parked++
-	if r.due > now {
-		l.timers.set(&timer{fire: func(now int64) { g.wake(l, q, now) }}, r.due)
-	}
 	g.check(l, q, now)
+}
+
+func (g *group) wakeAt(l *loop, q *queue, due int64) {
+	if g.timer.fire == nil {
+		g.timer.fire = func(now int64) { g.wake(l, q, now) }
+	}
+	l.timers.set(&g.timer, due)
 }
 
 // wake looks again at a group whose message has become due; the group may be gone.
@@ -127,10 +132,12 @@ func (g *group) check(l *loop, q *queue, now int64) {
 	case g.queued:
 	case len(g.pending) == 0:
 		if len(g.held) == 0 {
+			l.timers.stop(&g.timer)
 			delete(q.groups, g.hash)
 		}
 	case !g.first(g.pending[0]):
-	case g.pending[0].due > now: // its timer looks again
+	case g.pending[0].due > now: // also again, where the clock went back before it was taken
+		g.wakeAt(l, q, g.pending[0].due)
 	case q.keyFree(g.pending[0].limitKey, now):
 		g.queued = true
 		q.tenantOf(g.pending[0].key).push(groupItem(g))

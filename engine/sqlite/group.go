@@ -128,6 +128,9 @@ func (g *group) shift(q *queue) {
 // is leased, and forgets the group when nothing is left of it.
 func (g *group) check(l *loop, q *queue, now int64) {
 	g.age(q, now)
+	if len(g.pending) > 0 && g.pending[0].due > now { // also once more, where the clock went back before it was taken
+		g.wakeAt(l, q, g.pending[0].due)
+	}
 	switch {
 	case g.queued:
 	case len(g.pending) == 0:
@@ -136,8 +139,7 @@ func (g *group) check(l *loop, q *queue, now int64) {
 			delete(q.groups, g.hash)
 		}
 	case !g.first(g.pending[0]):
-	case g.pending[0].due > now: // also again, where the clock went back before it was taken
-		g.wakeAt(l, q, g.pending[0].due)
+	case g.pending[0].due > now: // its timer looks again
 	case q.keyFree(g.pending[0].limitKey, now):
 		g.queued = true
 		q.tenantOf(g.pending[0].key).push(groupItem(g))

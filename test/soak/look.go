@@ -50,13 +50,15 @@ func (s *stand) rows(ctx context.Context, round string) (all []row, err error) {
 }
 
 // listed goes over a list of the API, newest first, on all nodes that take events, and counts
-// the ids of a round.
+// the ids of a round. A server that keeps its own may have an id once, and so may another: when the
+// answer to an ack is lost, the message comes again, to whoever asks (docs/sqs.md).
 func (s *stand) listed(ctx context.Context, path, round string, id func(item) string) (map[string]int, error) {
 	count := map[string]int{}
 	for _, n := range s.nodes {
 		if !strings.Contains(n.roles, "ingest") {
 			continue
 		}
+		own := map[string]int{}
 		for before := int64(0); ; {
 			var page struct {
 				Items []item
@@ -72,13 +74,16 @@ func (s *stand) listed(ctx context.Context, path, round string, id func(item) st
 			mine := 0
 			for _, it := range page.Items {
 				if strings.HasPrefix(id(it), round+"-") {
-					count[id(it)]++
+					own[id(it)]++
 					mine++
 				}
 			}
 			if before = page.Next; before == 0 || mine == 0 {
 				break
 			}
+		}
+		for id, n := range own {
+			count[id] = max(count[id], n)
 		}
 	}
 	return count, nil

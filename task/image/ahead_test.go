@@ -76,17 +76,18 @@ func TestStartedAhead(t *testing.T) {
 // same, as one that is not.
 func TestDecodedSmaller(t *testing.T) {
 	t.Parallel()
+	whole := jpegOf(t, photo(1600, 1200))
 	vips, plain := newRig(t, image.Config{Backend: "vips"}), newRig(t, image.Config{Backend: "go"})
 	for name, c := range map[string]struct {
 		source []byte
 		box    image.Size
 	}{
-		"by two":                  {jpegOf(t, photo(1600, 1200)), image.Size{Width: 480, Height: 480}},
-		"by four, one side":       {jpegOf(t, photo(1600, 1200)), image.Size{Height: 200}},
-		"by eight":                {jpegOf(t, photo(1600, 1200)), image.Size{Width: 100, Height: 100}},
+		"by two":                  {whole, image.Size{Width: 480, Height: 480}},
+		"by four, one side":       {whole, image.Size{Height: 200}},
+		"by eight":                {whole, image.Size{Width: 100, Height: 100}},
 		"odd":                     {jpegOf(t, photo(1601, 1199)), image.Size{Width: 480, Height: 480}},
-		"turned":                  {withEXIF(jpegOf(t, photo(1600, 1200)), 6), image.Size{Width: 480, Height: 480}},
-		"turned, not in a square": {withEXIF(jpegOf(t, photo(1600, 1200)), 6), image.Size{Width: 480}},
+		"turned":                  {withEXIF(whole, 6), image.Size{Width: 480, Height: 480}},
+		"turned, not in a square": {withEXIF(whole, 6), image.Size{Width: 480}},
 		"no bound that matters":   {jpegOf(t, photo(160, 120)), image.Size{Width: 480, Height: 480}},
 	} {
 		steps := []image.Step{{Op: "resize", Width: c.box.Width, Height: c.box.Height}, {Op: "compress", Format: "png"}}

@@ -162,7 +162,7 @@ func (r *Runner) itself(ctx context.Context, s *state, name string) error {
 			return nil
 		}
 		up, _, _, err := r.load(ctx, above)
-		if missing(err) { // the id was somebody's own
+		if missing(err) { // it was removed
 			return nil
 		}
 		if err != nil {
